@@ -1,0 +1,53 @@
+# pando_module(NAME [DEPENDS module...] [LINK library...] SOURCES file... [TESTS file...] [TEST_LINK library...])
+#
+# One folder of src/ is one static library `pando_NAME` (alias pando::NAME) and, where it has tests, one test program
+# `NAME_test` labelled "unit". DEPENDS names other modules; scripts/check-includes enforces the same table on #include lines.
+
+option(PANDO_WERROR "Treat compiler warnings as errors" OFF)
+set(PANDO_SANITIZE "" CACHE STRING "Sanitizers to build with, as for -fsanitize=")
+
+add_library(pando_flags INTERFACE)
+target_compile_features(pando_flags INTERFACE cxx_std_20)
+target_include_directories(pando_flags INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+target_compile_options(pando_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast
+  # Bits are the law: the compiler may neither fuse nor reassociate what the source does not.
+  -ffp-contract=off -fno-fast-math
+  $<$<BOOL:${PANDO_WERROR}>:-Werror>)
+if(PANDO_SANITIZE)
+  target_compile_options(pando_flags INTERFACE -fsanitize=${PANDO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(pando_flags INTERFACE -fsanitize=${PANDO_SANITIZE})
+endif()
+
+set_property(GLOBAL PROPERTY pando_modules "")
+
+function(pando_module name)
+  cmake_parse_arguments(arg "" "" "DEPENDS;LINK;SOURCES;TESTS;TEST_LINK" ${ARGN})
+  add_library(pando_${name} STATIC ${arg_SOURCES})
+  add_library(pando::${name} ALIAS pando_${name})
+  list(TRANSFORM arg_DEPENDS PREPEND pando_)
+  target_link_libraries(pando_${name} PUBLIC ${arg_DEPENDS} ${arg_LINK} PRIVATE $<BUILD_INTERFACE:pando_flags>)
+  target_include_directories(pando_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  set_property(GLOBAL APPEND PROPERTY pando_modules pando_${name})
+  if(PANDO_BUILD_TESTS AND arg_TESTS)
+    pando_test(${name}_test UNIT SOURCES ${arg_TESTS} LINK pando_${name} ${arg_TEST_LINK})
+  endif()
+endfunction()
+
+# pando_test(NAME [UNIT] SOURCES file... LINK library...): a GoogleTest program, one ctest entry per program.
+function(pando_test name)
+  cmake_parse_arguments(arg "UNIT" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINK} pando_flags GTest::gtest_main GTest::gmock rapidcheck)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  # The seed is fixed so that a red run can be had again; RC_PARAMS in the environment overrides it.
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "RC_PARAMS=seed=20240804 max_success=200")
+  if(arg_UNIT)
+    set_tests_properties(${name} PROPERTIES LABELS unit)
+  else()
+    set_tests_properties(${name} PROPERTIES LABELS integration)
+  endif()
+endfunction()
