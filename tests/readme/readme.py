@@ -1,0 +1,88 @@
+"""Keeps README.md true.
+
+    readme.py --readme README.md extract-cpp OUT        writes the README's C++ program to OUT, to be compiled
+    readme.py --readme README.md check-output PROGRAM   runs it and compares with the README's ```text block
+    readme.py --readme README.md run-commands BUILD     runs every line of the ```sh blocks against a build folder
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+# Commands that are not run as they stand: a test cannot build the build it is part of. What holds for them instead: the
+# named file has the named line, which is what runs there or here.
+STANDS_FOR = {
+    "scripts/demo": ("scripts/demo", 'exec build/release/bin/pando demo "$@"'),  # `pando demo` is in the README too.
+    "scripts/test": (".ci/run", "scripts/test"),
+}
+
+
+def blocks(text, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def the_block(text, language):
+    found = blocks(text, language)
+    if len(found) != 1:
+        sys.exit(f"the README has {len(found)} blocks of {language}: this test knows how to check exactly one")
+    return found[0]
+
+
+def extract_cpp(text, out):
+    pathlib.Path(out).write_text(the_block(text, "cpp"), encoding="utf-8")
+
+
+def check_output(text, program):
+    printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    if printed != the_block(text, "text"):
+        sys.exit(f"the README's program printed\n{printed}and the README says\n{the_block(text, 'text')}")
+
+
+def check_stand_in(root, command):
+    file, line = STANDS_FOR[command]
+    if not os.access(root / command, os.X_OK):
+        sys.exit(f"{command} is not a program")
+    if line not in (root / file).read_text(encoding="utf-8").splitlines():
+        sys.exit(f"{file} no longer has the line '{line}', which stands for '{command}' in this test")
+
+
+def run_commands(text, root, build):
+    commands = [line for block in blocks(text, "sh") for line in block.splitlines() if line.strip()]
+    if commands[:2] != ["scripts/demo", "scripts/test"]:
+        sys.exit("the README does not start with scripts/demo and scripts/test")
+    if "build/release/bin/pando demo" not in commands:
+        sys.exit("the README does not show `pando demo`, so nothing here runs what scripts/demo runs")
+    with tempfile.TemporaryDirectory() as home:
+        for command in commands:
+            print(f"$ {command}", flush=True)
+            if command in STANDS_FOR:
+                check_stand_in(root, command)
+                continue
+            here = command.replace("build/release", str(build))
+            code = subprocess.run(["sh", "-c", here], cwd=root, env={**os.environ, "HOME": home}, check=False).returncode
+            if code != 0:
+                sys.exit(f"'{command}' ended with exit code {code}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--readme", type=pathlib.Path, required=True)
+    parser.add_argument("action", choices=["extract-cpp", "check-output", "run-commands"])
+    parser.add_argument("argument")
+    arguments = parser.parse_args()
+    text = arguments.readme.read_text(encoding="utf-8")
+    root = arguments.readme.resolve().parent
+    if arguments.action == "extract-cpp":
+        extract_cpp(text, arguments.argument)
+    elif arguments.action == "check-output":
+        check_output(text, arguments.argument)
+    else:
+        run_commands(text, root, pathlib.Path(arguments.argument).resolve())
+
+
+if __name__ == "__main__":
+    main()
