@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 
 #include "src/kernels/simd_target.h"
 
@@ -21,12 +22,13 @@ TEST(MachineLimitsTest, MeasuresOnEveryTarget) {
   Result<ReadBandwidthProbe> probe = ReadBandwidthProbe::Create(kSmallBytes);
   ASSERT_TRUE(probe.ok()) << probe.status().message();
   ThreadPool pool(2);
-  for (const SimdTarget& target : SupportedSimdTargets()) {
-    SCOPED_TRACE(target.name);
-    ForceSimdTarget(target);
+  for (const std::string& target : SupportedSimdTargets()) {
+    SCOPED_TRACE(target);
+    ASSERT_TRUE(ForceSimdTarget(target).ok());
     ExpectPlausible(probe->MeasureGbPerSecond(pool));
     ExpectPlausible(MeasureFmaGflops(pool));
   }
+  ASSERT_TRUE(ForceSimdTarget("").ok());
 }
 
 TEST(MachineLimitsTest, MeasuresWithMoreThreadsThanPieces) {

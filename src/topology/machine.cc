@@ -1,6 +1,7 @@
 #include "src/topology/machine.h"
 
 #include <hwloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -90,6 +91,16 @@ std::string CpuModel(const std::vector<hwloc_obj_t>& packages) {
   return model == nullptr ? std::string() : std::string(model);
 }
 
+// A virtual machine whose memory grew while it ran may still show its only node with what it started with. The system's
+// total is right then, and with one node all of it is there.
+void CorrectOnlyNode(std::vector<NumaNode>& nodes) {
+  const long num_pages = sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = sysconf(_SC_PAGESIZE);
+  if (nodes.size() != 1 || num_pages <= 0 || page_bytes <= 0) return;
+  nodes[0].memory_bytes =
+      std::max(nodes[0].memory_bytes, static_cast<size_t>(num_pages) * static_cast<size_t>(page_bytes));
+}
+
 Machine Describe(hwloc_topology_t topology) {
   const Bitmap usable = UsableThreads(topology);
   const std::vector<hwloc_obj_t> packages = UsableObjects(topology, HWLOC_OBJ_PACKAGE, usable);
@@ -101,6 +112,7 @@ Machine Describe(hwloc_topology_t topology) {
   if (machine.num_cores == 0) machine.num_cores = machine.num_hardware_threads;
   machine.num_packages = std::max(packages.size(), size_t{1});
   machine.numa_nodes = NumaNodes(topology, usable);
+  if (hwloc_topology_is_thissystem(topology) != 0) CorrectOnlyNode(machine.numa_nodes);
   machine.caches = Caches(topology, usable);
   return machine;
 }

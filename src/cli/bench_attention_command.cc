@@ -1,0 +1,72 @@
+// pando bench attention: decode attention against the machine's read bandwidth.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "src/attention/attention_benchmark.h"
+#include "src/cli/bench_attention_plan.h"
+#include "src/cli/command.h"
+#include "src/cli/progress.h"
+#include "src/cli/table_output.h"
+
+namespace pando::cli {
+namespace {
+
+constexpr const char* kExplanation = R"(Columns:
+  median_us, spread_us    time of one decode step with a cold KV cache, and how far its repeats lie apart
+  kv_gb_per_s             bytes of keys and values read in that time
+  read_gb_per_s           what the same threads read from memory, measured in turn with the above
+  percent_of_read         the first of these two as a part of the second: 100 is the speed of the memory
+  straight_pass_us        the same step as one pass over the tokens, without slots and tree
+
+Examples:
+  pando bench attention
+  pando bench attention --contexts 64K,256K --kv-type f16,q8_0 --threads 2
+  pando bench attention --heads 16 --kv-heads 2 --head-dim 64 --contexts 32K --batch 4 -o json)";
+
+// Measures in order until all is done or one fails.
+Status Measure(const BenchAttentionPlan& plan, std::vector<Row>& rows) {
+  Progress progress;
+  for (const AttentionBenchmarkOptions& run : plan.runs) {
+    progress.Show(fmt::format("{} of {}: {} ...", rows.size() + 1, plan.runs.size(), DescribeRun(run)));
+    const Result<AttentionBenchmarkRow> measured = RunAttentionBenchmark(run);
+    if (!measured.ok()) return measured.status();
+    rows.push_back(ToTableRow(run, *measured));
+  }
+  return Status();
+}
+
+Status RunBenchAttention(const BenchAttentionFlags& flags) {
+  const Result<BenchAttentionPlan> plan = MakeBenchAttentionPlan(flags);
+  if (!plan.ok()) return plan.status();
+  std::vector<Row> rows;
+  const Status status = Measure(*plan, rows);
+  // Rows that took minutes are not thrown away because a later one did not fit in memory.
+  if (status.ok() || !rows.empty()) fmt::print("{}", RenderTable(rows, plan->format));
+  std::fflush(stdout);
+  return status;
+}
+
+std::function<Status()> AddBenchAttention(CLI::App& app) {
+  auto flags = std::make_shared<BenchAttentionFlags>();
+  AddTextOption(app, "--contexts", "LIST", flags->contexts, "Tokens in the KV cache; K is 1024, M is 1024 K");
+  AddTextOption(app, "--heads", "N", flags->heads, "Query heads, a multiple of the KV heads");
+  AddTextOption(app, "--kv-heads", "N", flags->kv_heads, "Key and value heads");
+  AddTextOption(app, "--head-dim", "N", flags->head_dim, "Values per head, a multiple of 8");
+  AddTextOption(app, "--kv-type", "LIST", flags->kv_types, "How keys and values are stored: f32, f16, bf16, q8_0");
+  AddTextOption(app, "--threads", "LIST", flags->threads, "Threads that share the work");
+  AddTextOption(app, "--batch", "N", flags->batch, "Sequences per step, each with its own cache");
+  AddTextOption(app, "--repeats", "N", flags->repeats, "Measurements per row");
+  AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json or jsonl");
+  app.footer(kExplanation);
+  return [flags] { return RunBenchAttention(*flags); };
+}
+
+}  // namespace
+
+const Command kBenchAttentionCommand = {"attention", "Decode attention against the machine's read bandwidth",
+                                        AddBenchAttention};
+
+}  // namespace pando::cli

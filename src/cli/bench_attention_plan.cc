@@ -1,0 +1,108 @@
+#include "src/cli/bench_attention_plan.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "pando/kv_type.h"
+#include "src/base/errors.h"
+#include "src/cli/size_list.h"
+
+namespace pando::cli {
+namespace {
+
+// Far beyond any model or machine; what they keep out is numbers whose product does not fit 64 bits.
+constexpr SizeRange kShapeRange = {.min = 1, .max = 1 << 16};
+constexpr SizeRange kThreadRange = {.min = 1, .max = 1024};
+constexpr SizeRange kRepeatRange = {.min = 1, .max = 1'000'000};
+
+Result<std::vector<KvType>> ParseKvTypes(std::string_view text) {
+  std::vector<KvType> types;
+  for (const std::string_view name : SplitAtCommas(text)) {
+    const Result<KvType> type = ParseKvType(name);
+    if (!type.ok()) return InvalidArgument("--kv-type: {}", type.status().message());
+    types.push_back(*type);
+  }
+  return types;
+}
+
+// The parts of the options that are the same in every run.
+Result<AttentionBenchmarkOptions> ParseShape(const BenchAttentionFlags& flags) {
+  AttentionBenchmarkOptions shape{};
+  const Result<int64_t> repeats = ParseSize("--repeats", flags.repeats, kRepeatRange);
+  const Result<int64_t> heads = ParseSize("--heads", flags.heads, kShapeRange);
+  const Result<int64_t> kv_heads = ParseSize("--kv-heads", flags.kv_heads, kShapeRange);
+  const Result<int64_t> head_dim = ParseSize("--head-dim", flags.head_dim, kShapeRange);
+  const Result<int64_t> batch = ParseSize("--batch", flags.batch, kShapeRange);
+  for (const Result<int64_t>* value : {&heads, &kv_heads, &head_dim, &batch, &repeats}) {
+    if (!value->ok()) return value->status();
+  }
+  shape.num_heads = *heads;
+  shape.num_kv_heads = *kv_heads;
+  shape.head_dim = *head_dim;
+  shape.batch = *batch;
+  shape.repeats = static_cast<int>(*repeats);
+  return shape;
+}
+
+// 65536 is "64K", 1000 is "1000".
+std::string ShortSize(int64_t size) {
+  if (size >= 1 << 20 && size % (1 << 20) == 0) return fmt::format("{}M", size >> 20);
+  if (size >= 1 << 10 && size % (1 << 10) == 0) return fmt::format("{}K", size >> 10);
+  return fmt::format("{}", size);
+}
+
+}  // namespace
+
+std::string BenchAttentionFlags::DefaultThreads() {
+  const unsigned all = std::thread::hardware_concurrency();
+  return all > 1 ? fmt::format("1,{}", all) : "1";
+}
+
+Result<BenchAttentionPlan> MakeBenchAttentionPlan(const BenchAttentionFlags& flags) {
+  const Result<TableFormat> format = ParseTableFormat("-o", flags.output);
+  if (!format.ok()) return format.status();
+  const Result<AttentionBenchmarkOptions> shape = ParseShape(flags);
+  if (!shape.ok()) return shape.status();
+  const Result<std::vector<KvType>> kv_types = ParseKvTypes(flags.kv_types);
+  if (!kv_types.ok()) return kv_types.status();
+  const Result<std::vector<int64_t>> contexts = ParseSizeList("--contexts", flags.contexts);
+  if (!contexts.ok()) return contexts.status();
+  const Result<std::vector<int64_t>> threads = ParseSizeList("--threads", flags.threads, kThreadRange);
+  if (!threads.ok()) return threads.status();
+
+  BenchAttentionPlan plan;
+  plan.format = *format;
+  for (const KvType kv_type : *kv_types) {
+    for (const int64_t context : *contexts) {
+      for (const int64_t num_threads : *threads) {
+        AttentionBenchmarkOptions run = *shape;
+        run.kv_type = kv_type;
+        run.context = context;
+        run.num_threads = num_threads;
+        plan.runs.push_back(run);
+      }
+    }
+  }
+  return plan;
+}
+
+std::string DescribeRun(const AttentionBenchmarkOptions& run) {
+  return fmt::format("{}, {} tokens, {} thread{}", KvTypeName(run.kv_type), ShortSize(run.context), run.num_threads,
+                     run.num_threads == 1 ? "" : "s");
+}
+
+Row ToTableRow(const AttentionBenchmarkOptions& run, const AttentionBenchmarkRow& measured) {
+  return {{"kv_type", std::string(KvTypeName(run.kv_type))},
+          {"context", run.context},
+          {"threads", run.num_threads},
+          {"batch", run.batch},
+          {"median_us", Decimal{measured.median_us, 1}},
+          {"spread_us", Decimal{measured.spread_us, 1}},
+          {"kv_gb_per_s", Decimal{measured.kv_gb_per_s, 2}},
+          {"read_gb_per_s", Decimal{measured.read_gb_per_s, 2}},
+          {"percent_of_read", Decimal{measured.percent_of_read, 1}},
+          {"straight_pass_us", Decimal{measured.straight_pass_us, 1}}};
+}
+
+}  // namespace pando::cli

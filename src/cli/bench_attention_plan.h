@@ -1,0 +1,45 @@
+// What `pando bench attention` is to measure, from the text of its options; and a measured row as a row of the table.
+#ifndef PANDO_SRC_CLI_BENCH_ATTENTION_PLAN_H_
+#define PANDO_SRC_CLI_BENCH_ATTENTION_PLAN_H_
+
+#include <string>
+#include <vector>
+
+#include "pando/status.h"
+#include "src/attention/attention_benchmark.h"
+#include "src/cli/table_output.h"
+
+namespace pando::cli {
+
+// As typed; the initial values are the defaults.
+struct BenchAttentionFlags {
+  std::string contexts = "8K,64K,256K";
+  std::string heads = "32";
+  std::string kv_heads = "8";
+  std::string head_dim = "128";
+  std::string kv_types = "f16";
+  std::string threads = DefaultThreads();
+  std::string batch = "1";
+  std::string repeats = "21";
+  std::string output = "md";
+
+  // One thread, and all that the process may use.
+  static std::string DefaultThreads();
+};
+
+struct BenchAttentionPlan {
+  std::vector<AttentionBenchmarkOptions> runs;  // by KV type, then context, then threads
+  TableFormat format = TableFormat::kMarkdown;
+};
+
+// Says what is wrong with a value that cannot be read. Whether the shapes fit together is the benchmark's to say.
+Result<BenchAttentionPlan> MakeBenchAttentionPlan(const BenchAttentionFlags& flags);
+
+// "f16, 64K tokens, 2 threads"
+std::string DescribeRun(const AttentionBenchmarkOptions& run);
+
+Row ToTableRow(const AttentionBenchmarkOptions& run, const AttentionBenchmarkRow& measured);
+
+}  // namespace pando::cli
+
+#endif  // PANDO_SRC_CLI_BENCH_ATTENTION_PLAN_H_

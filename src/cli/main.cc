@@ -1,0 +1,126 @@
+// The pando program: reads the command line, runs one command, turns its Status into an exit code.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/cli/command.h"
+#include "src/cli/command_line.h"
+#include "src/cli/help_formatter.h"
+
+namespace pando::cli {
+namespace {
+
+constexpr int kExitOk = 0;
+constexpr int kExitFailed = 1;    // something went wrong while running
+constexpr int kExitBadInput = 2;  // the same command line will fail again
+
+constexpr const char* kExamples = R"(Examples:
+  pando info                              what this machine is and how fast it reads memory
+  pando demo                              the same bits on 1, 2, 3, 4, 7 and 8 shards
+  pando bench attention --contexts 64K    decode attention against the read bandwidth
+  pando bench attention --help            all options of a command)";
+
+constexpr const char* kBenchExamples = R"(Examples:
+  pando bench attention
+  pando bench attention --contexts 64K,256K --kv-type f16,q8_0 -o csv)";
+
+struct Group {
+  const char* name;
+  const char* description;
+  const char* examples;
+  std::vector<const Command*> commands;
+};
+
+std::vector<const Command*> TopCommands() { return {&kInfoCommand}; }
+
+std::vector<Group> Groups() {
+#if !__has_include("src/attention/attention_benchmark.h")
+  return {};
+#else
+  return {{"bench",
+           "Measure a part of Pando against the limits of this machine",
+           kBenchExamples,
+           {&kBenchAttentionCommand}}};
+#endif
+}
+
+// A command that the parser knows, and what runs it.
+struct Entry {
+  const CLI::App* app;
+  std::function<Status()> run;
+};
+
+void AddCommands(CLI::App& parent, const std::vector<const Command*>& commands, std::vector<Entry>& entries) {
+  parent.require_subcommand(0, 1);  // none is our own message
+  for (const Command* command : commands) {
+    CLI::App* app = parent.add_subcommand(command->name, command->description)->group("Commands");
+    entries.push_back({app, command->add_to(*app)});
+  }
+}
+
+std::vector<Entry> AddAllCommands(CLI::App& program) {
+  std::vector<Entry> entries;
+  AddCommands(program, TopCommands(), entries);
+  for (const Group& group : Groups()) {
+    CLI::App* app = program.add_subcommand(group.name, group.description)->group("Commands");
+    app->footer(group.examples);
+    AddCommands(*app, group.commands, entries);
+  }
+  return entries;
+}
+
+// Always one line, whatever a value contained.
+int Complain(std::string message, int exit_code) {
+  std::replace_if(
+      message.begin(), message.end(), [](unsigned char c) { return c < ' '; }, '?');
+  fmt::print(stderr, "pando: {}\n", message);
+  return exit_code;
+}
+
+int ExitCode(const Status& status) {
+  if (status.ok()) return kExitOk;
+  return Complain(status.message(), status.code() == StatusCode::kFailed ? kExitFailed : kExitBadInput);
+}
+
+int RunGivenCommand(const CLI::App& program, const std::vector<Entry>& entries) {
+  const CLI::App* given = GivenCommand(program);
+  for (const Entry& entry : entries) {
+    if (entry.app == given) return ExitCode(entry.run());
+  }
+  return Complain(DescribeMissingCommand(*given), kExitBadInput);
+}
+
+int Main(int argc, char** argv) {
+  CLI::App program("Exact attention over a KV cache that is sharded along the sequence.", "pando");
+  program.set_version_flag("--version", "pando " PANDO_VERSION, "Print the version and exit");
+  program.set_help_flag("-h,--help", "Print this help and exit");
+  program.formatter(std::make_shared<HelpFormatter>());
+  program.footer(kExamples);
+  const std::vector<Entry> entries = AddAllCommands(program);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help and --version
+    return program.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return Complain(DescribeParseError(program, error), kExitBadInput);
+  }
+  return RunGivenCommand(program, entries);
+}
+
+}  // namespace
+}  // namespace pando::cli
+
+int main(int argc, char** argv) {
+  try {
+    return pando::cli::Main(argc, argv);
+  } catch (const std::exception& error) {
+    return pando::cli::Complain(error.what(), pando::cli::kExitFailed);
+  }
+}

@@ -1,0 +1,25 @@
+#include "src/cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace pando::cli {
+namespace {
+
+constexpr const char* kStartOfEmptyLine = "\r\033[K";
+
+}  // namespace
+
+Progress::Progress() : is_terminal_(isatty(STDERR_FILENO) == 1) {}
+
+void Progress::Show(std::string_view text) {
+  if (is_terminal_) fmt::print(stderr, "{}{}", kStartOfEmptyLine, text);
+}
+
+void Progress::Clear() {
+  if (is_terminal_) fmt::print(stderr, "{}", kStartOfEmptyLine);
+}
+
+}  // namespace pando::cli

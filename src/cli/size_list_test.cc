@@ -1,0 +1,54 @@
+#include "src/cli/size_list.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pando::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(SizeListTest, UnitsArePowersOf1024) {
+  EXPECT_EQ(*ParseSize("--n", "7"), 7);
+  EXPECT_EQ(*ParseSize("--n", "8K"), 8192);
+  EXPECT_EQ(*ParseSize("--n", "3M"), 3 << 20);
+  EXPECT_EQ(*ParseSize("--n", "1g"), 1 << 30);
+}
+
+TEST(SizeListTest, ListKeepsItsOrder) {
+  EXPECT_THAT(*ParseSizeList("--n", "64K,8k,1"), ElementsAre(65536, 8192, 1));
+  EXPECT_THAT(*ParseSizeList("--n", "2"), ElementsAre(2));
+}
+
+TEST(SizeListTest, RangeIncludesBothEnds) {
+  const SizeRange range = {.min = 2, .max = 1024};
+  EXPECT_TRUE(ParseSize("--n", "2", range).ok());
+  EXPECT_TRUE(ParseSize("--n", "1K", range).ok());
+  EXPECT_FALSE(ParseSize("--n", "1", range).ok());
+  EXPECT_FALSE(ParseSize("--n", "1025", range).ok());
+}
+
+TEST(SizeListTest, WhatIsNoSizeIsRefusedByName) {
+  for (const char* text : {"", "K", "abc", "8KB", "8 K", " 8", "1.5K", "0", "-1", "+1", "0x10", "K8", "8\n",
+                           "99999999999999999999", "9223372036854775807K"}) {
+    const Result<int64_t> size = ParseSize("--contexts", text);
+    ASSERT_FALSE(size.ok()) << text;
+    EXPECT_EQ(size.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(size.status().message(), HasSubstr("--contexts"));
+    EXPECT_THAT(size.status().message(), HasSubstr(fmt::format("\"{}\"", text)));
+  }
+}
+
+TEST(SizeListTest, OneBadPartRefusesTheListAndIsNamedAlone) {
+  const Result<std::vector<int64_t>> sizes = ParseSizeList("--contexts", "8K,x7,64K");
+  ASSERT_FALSE(sizes.ok());
+  EXPECT_THAT(sizes.status().message(), HasSubstr("\"x7\""));
+  EXPECT_FALSE(ParseSizeList("--contexts", "8K,,64K").ok());
+  EXPECT_FALSE(ParseSizeList("--contexts", "8K,").ok());
+  EXPECT_FALSE(ParseSizeList("--contexts", "").ok());
+}
+
+}  // namespace
+}  // namespace pando::cli
