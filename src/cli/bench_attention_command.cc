@@ -1,11 +1,11 @@
 // pando bench attention: decode attention against the machine's read bandwidth.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 #include <vector>
 
 #include "src/attention/attention_benchmark.h"
+#include "src/base/errors.h"
 #include "src/cli/bench_attention_plan.h"
 #include "src/cli/command.h"
 #include "src/cli/progress.h"
@@ -26,13 +26,19 @@ Examples:
   pando bench attention --contexts 64K,256K --kv-type f16,q8_0 --threads 2
   pando bench attention --heads 16 --kv-heads 2 --head-dim 64 --contexts 32K --batch 4 -o json)";
 
+// What memory is short of depends on all options together, so such a message is told which of the runs it is about.
+Status NamingTheRun(const AttentionBenchmarkOptions& run, const Status& status) {
+  if (status.code() != StatusCode::kOutOfMemory) return status;
+  return OutOfMemory("{}: {}", DescribeRun(run), status.message());
+}
+
 // Measures in order until all is done or one fails.
 Status Measure(const BenchAttentionPlan& plan, std::vector<Row>& rows) {
   Progress progress;
   for (const AttentionBenchmarkOptions& run : plan.runs) {
     progress.Show(fmt::format("{} of {}: {} ...", rows.size() + 1, plan.runs.size(), DescribeRun(run)));
     const Result<AttentionBenchmarkRow> measured = RunAttentionBenchmark(run);
-    if (!measured.ok()) return measured.status();
+    if (!measured.ok()) return NamingTheRun(run, measured.status());
     rows.push_back(ToTableRow(run, *measured));
   }
   return Status();
@@ -45,7 +51,6 @@ Status RunBenchAttention(const BenchAttentionFlags& flags) {
   const Status status = Measure(*plan, rows);
   // Rows that took minutes are not thrown away because a later one did not fit in memory.
   if (status.ok() || !rows.empty()) fmt::print("{}", RenderTable(rows, plan->format));
-  std::fflush(stdout);
   return status;
 }
 

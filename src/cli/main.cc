@@ -3,13 +3,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "src/base/errors.h"
 #include "src/cli/command.h"
 #include "src/cli/command_line.h"
 #include "src/cli/help_formatter.h"
@@ -89,10 +92,17 @@ int ExitCode(const Status& status) {
   return Complain(status.message(), status.code() == StatusCode::kFailed ? kExitFailed : kExitBadInput);
 }
 
+// A full disk shows only when the last of the output leaves the program.
+Status Finish(const Status& status) {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (!status.ok() || written) return status;
+  return Failed("the output could not be written: {}", std::strerror(errno));
+}
+
 int RunGivenCommand(const CLI::App& program, const std::vector<Entry>& entries) {
   const CLI::App* given = GivenCommand(program);
   for (const Entry& entry : entries) {
-    if (entry.app == given) return ExitCode(entry.run());
+    if (entry.app == given) return ExitCode(Finish(entry.run()));
   }
   return Complain(DescribeMissingCommand(*given), kExitBadInput);
 }

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Runs the pando program as a user does.
+
+    cli_program_test.py PROGRAM [unittest options]
+"""
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import unittest
+
+PROGRAM = ""
+
+# Small enough to be over in a moment; the figures mean nothing, their form is what is tested.
+SMALL_BENCH = ["bench", "attention", "--contexts", "192", "--heads", "4", "--kv-heads", "2", "--head-dim", "64",
+               "--threads", "1,2", "--repeats", "3"]
+BENCH_KEYS = ["kv_type", "context", "threads", "batch", "median_us", "spread_us", "kv_gb_per_s", "read_gb_per_s",
+              "percent_of_read", "straight_pass_us"]
+
+
+def run(*args, **kwargs):
+    return subprocess.run([PROGRAM, *args], stdout=kwargs.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
+                          text=True, timeout=120, check=False, **kwargs)
+
+
+class ProgramTest(unittest.TestCase):
+    def output_of(self, *args):
+        result = run(*args)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "", "nothing goes to stderr in a pipe")
+        return result.stdout
+
+    def complaint_about(self, *args):
+        """Bad input: exit code 2, nothing on stdout, one line on stderr."""
+        result = run(*args)
+        self.assertEqual(result.returncode, 2, f"{args}: {result.stdout}{result.stderr}")
+        self.assertEqual(result.stdout, "", args)
+        self.assertRegex(result.stderr, r"\Apando: [^\n]+\n\Z", args)
+        return result.stderr
+
+
+class HelpTest(ProgramTest):
+    def test_version(self):
+        self.assertRegex(self.output_of("--version"), r"\Apando \d+\.\d+\.\d+\n\Z")
+
+    def test_every_command_of_the_help_has_help_with_examples(self):
+        pages = self.help_pages([])
+        self.assertIn(("info",), pages)
+        self.assertIn(("bench", "attention"), pages)
+        for path, page in pages.items():
+            self.assertRegex(page, rf"Usage: {' '.join(['pando', *path])} \[OPTIONS\]", path)
+            self.assertIn("\nExamples:\n  pando ", page, path)
+            self.assertEqual([line for line in page.splitlines() if len(line) > 120], [], path)
+
+    def test_examples_of_the_help_name_real_options(self):
+        for path, page in self.help_pages([]).items():
+            for example in re.findall(r"^  pando (.+)$", page, re.MULTILINE):
+                command = re.split(r"  +| \| ", example)[0].split()
+                with self.subTest(path=path, example=example):
+                    self.output_of(*command, "--help")
+
+    def help_pages(self, path):
+        """The help of the command at `path` and of all commands that it lists."""
+        page = self.output_of(*path, "--help")
+        pages = {tuple(path): page}
+        commands = re.search(r"^Commands:\n((?:  .*\n)+)", page, re.MULTILINE)
+        for name in re.findall(r"^  (\w+) ", commands.group(1), re.MULTILINE) if commands else []:
+            pages.update(self.help_pages([*path, name]))
+        return pages
+
+
+class InfoTest(ProgramTest):
+    def test_text(self):
+        text = self.output_of("info")
+        for fact in (r"^CPU +\S", r"^SIMD targets +.*\(in use: \w+\)$", r"^usable here +\d+ threads?, \d+ cores?",
+                     r"^memory +[\d.]+ GiB", r"^NUMA node \d", r"^1 thread +reads \d+\.\d GB/s"):
+            self.assertRegex(text, re.compile(fact, re.MULTILINE))
+
+    def test_json(self):
+        info = json.loads(self.output_of("info", "-o", "json"))
+        self.assertIn(info["simd_target_in_use"], info["simd_targets"])
+        self.assertEqual(info["limits"][0]["threads"], 1)
+        self.assertEqual(info["limits"][-1]["threads"], info["threads"])
+        for limit in info["limits"]:
+            self.assertGreater(limit["read_gb_per_s"], 0)
+            self.assertGreater(limit["fma_gflops"], 0)
+        self.assertGreaterEqual(info["memory_bytes"], info["available_memory_bytes"])
+
+    def test_only_usable_threads_are_counted(self):
+        one = {min(os.sched_getaffinity(0))}
+        result = run("info", "-o", "json", preexec_fn=lambda: os.sched_setaffinity(0, one))
+        self.assertEqual(json.loads(result.stdout)["threads"], 1)
+
+
+class BenchAttentionTest(ProgramTest):
+    def assert_rows(self, rows):
+        self.assertEqual([(row["kv_type"], int(row["threads"])) for row in rows], [("f16", 1), ("f16", 2)])
+        for row in rows:
+            self.assertEqual(list(row)[:len(BENCH_KEYS)], BENCH_KEYS)
+            self.assertEqual(int(row["context"]), 192)
+            self.assertEqual(int(row["batch"]), 1)
+            for key in ("median_us", "kv_gb_per_s", "read_gb_per_s", "percent_of_read", "straight_pass_us"):
+                self.assertGreater(float(row[key]), 0, key)
+
+    def test_json(self):
+        rows = json.loads(self.output_of(*SMALL_BENCH, "-o", "json"))
+        self.assert_rows(rows)
+        for key, value in rows[0].items():
+            self.assertIsInstance(value, str if key == "kv_type" else (int, float), key)
+
+    def test_json_lines(self):
+        self.assert_rows([json.loads(line) for line in self.output_of(*SMALL_BENCH, "-o", "jsonl").splitlines()])
+
+    def test_csv(self):
+        self.assert_rows(list(csv.DictReader(io.StringIO(self.output_of(*SMALL_BENCH, "-o", "csv")))))
+
+    def test_markdown_is_the_default(self):
+        lines = self.output_of(*SMALL_BENCH).splitlines()
+        self.assertEqual(len({len(line) for line in lines}), 1, "all lines are equally long")
+        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        self.assert_rows([dict(zip(cells[0], row)) for row in cells[2:]])
+
+    def test_every_kv_type_in_one_run(self):
+        rows = json.loads(self.output_of(*SMALL_BENCH, "--threads", "1", "--kv-type", "f32,f16,bf16,q8_0", "-o", "json"))
+        self.assertEqual([row["kv_type"] for row in rows], ["f32", "f16", "bf16", "q8_0"])
+
+    def test_rows_before_a_failure_are_printed(self):
+        result = run(*SMALL_BENCH, "--threads", "1", "--contexts", "192,1000000M", "-o", "jsonl")
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual(json.loads(result.stdout)["context"], 192)
+        self.assertRegex(result.stderr, r"\Apando: [^\n]+\n\Z")
+
+
+class BadInputTest(ProgramTest):
+    def test_values_are_named(self):
+        for option, *values in (
+                ("--kv-type", "f8", "F16"),
+                ("--heads", "7", "0", "many"),
+                ("--kv-heads", "3", "0"),
+                ("--head-dim", "0", "12", "-8"),
+                ("--contexts", "0", "-1", "8Q", "1.5K", "8K;rm", "1000000M", "99999999999999999999"),
+                ("--threads", "0", "-1", "abc", "100000"),
+                ("--batch", "0", "x"),
+                ("--repeats", "0", "-3"),
+                ("-o", "xml")):
+            for value in values:
+                with self.subTest(option=option, value=value):
+                    complaint = self.complaint_about(*SMALL_BENCH, option, value)
+                    self.assertRegex(complaint, rf"(?<![\w.-]){re.escape(value)}(?!\w)")
+                    self.assertRegex(complaint, r"must|use", "says what is allowed")
+
+    def test_empty_parts_of_lists_are_refused_with_the_option(self):
+        for option in ("--kv-type", "--contexts", "--threads"):
+            for value in ("", "1,,2", "1,", ","):
+                with self.subTest(option=option, value=value):
+                    self.assertIn(option, self.complaint_about(*SMALL_BENCH, option, value))
+
+    def test_info_output(self):
+        self.assertIn('"yaml": it must be text or json', self.complaint_about("info", "-o", "yaml"))
+
+    def test_unknown_arguments_are_named(self):
+        for args in (["--bogus"], ["info", "--bogus"], ["bench", "attention", "--bogus", "3"], ["info", "bogus"],
+                     ["bogus"], ["bench", "bogus"]):
+            with self.subTest(args=args):
+                complaint = self.complaint_about(*args)
+                self.assertIn("bogus", complaint)
+                self.assertIn("--help", complaint)
+
+    def test_missing_command_lists_the_commands(self):
+        self.assertIn("info", self.complaint_about())
+        self.assertIn("attention", self.complaint_about("bench"))
+
+    def test_missing_value(self):
+        self.assertIn("--heads needs a value", self.complaint_about("bench", "attention", "--heads"))
+
+    def test_control_characters_do_not_break_the_line(self):
+        self.assertIn("8?K", self.complaint_about(*SMALL_BENCH, "--contexts", "8\nK"))
+
+
+class TerminalTest(ProgramTest):
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = run("info", stdout=full)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"\Apando: [^\n]+\n\Z")
+
+    def test_progress_shows_on_a_terminal_and_is_taken_away(self):
+        reader, writer = pty.openpty()
+        subprocess.run([PROGRAM, "info"], stdout=subprocess.DEVNULL, stderr=writer, timeout=120, check=True)
+        os.close(writer)
+        shown = os.read(reader, 4096).decode()
+        os.close(reader)
+        self.assertIn("measuring", shown)
+        self.assertTrue(shown.endswith("\r\033[K"), repr(shown))
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()
