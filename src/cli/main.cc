@@ -26,7 +26,6 @@ constexpr int kExitBadInput = 2;  // the same command line will fail again
 
 constexpr const char* kExamples = R"(Examples:
   pando info                              what this machine is and how fast it reads memory
-  pando demo                              the same bits on 1, 2, 3, 4, 7 and 8 shards
   pando bench attention --contexts 64K    decode attention against the read bandwidth
   pando bench attention --help            all options of a command)";
 

@@ -32,7 +32,7 @@ TEST(SizeListTest, RangeIncludesBothEnds) {
 
 TEST(SizeListTest, WhatIsNoSizeIsRefusedByName) {
   for (const char* text : {"", "K", "abc", "8KB", "8 K", " 8", "1.5K", "0", "-1", "+1", "0x10", "K8", "8\n",
-                           "99999999999999999999", "9223372036854775807K"}) {
+                           "99999999999999999999", "9223372036854775807K", "18014398509481985K"}) {
     const Result<int64_t> size = ParseSize("--contexts", text);
     ASSERT_FALSE(size.ok()) << text;
     EXPECT_EQ(size.status().code(), StatusCode::kInvalidArgument);

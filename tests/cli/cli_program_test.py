@@ -57,12 +57,13 @@ class HelpTest(ProgramTest):
             self.assertIn("\nExamples:\n  pando ", page, path)
             self.assertEqual([line for line in page.splitlines() if len(line) > 120], [], path)
 
-    def test_examples_of_the_help_name_real_options(self):
+    def test_examples_of_the_help_name_real_commands_and_options(self):
         for path, page in self.help_pages([]).items():
             for example in re.findall(r"^  pando (.+)$", page, re.MULTILINE):
-                command = re.split(r"  +| \| ", example)[0].split()
+                args = re.split(r"  +| \| ", example)[0].split()
+                names = re.match(r"(\w+ ?)*", " ".join(args)).group().strip()
                 with self.subTest(path=path, example=example):
-                    self.output_of(*command, "--help")
+                    self.assertIn(f"Usage: pando {names} [OPTIONS]", self.output_of(*args, "--help"))
 
     def help_pages(self, path):
         """The help of the command at `path` and of all commands that it lists."""
