@@ -33,6 +33,7 @@ void ExpectCoversAllSlots(const std::vector<SlotRange>& ranges, int64_t num_slot
 
 std::vector<int64_t> SizesOf(const std::vector<SlotRange>& ranges) {
   std::vector<int64_t> sizes;
+  sizes.reserve(ranges.size());
   for (const SlotRange& range : ranges) sizes.push_back(range.size());
   return sizes;
 }
