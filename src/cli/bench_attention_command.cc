@@ -48,7 +48,7 @@ Status RunBenchAttention(const BenchAttentionFlags& flags) {
   const Result<BenchAttentionPlan> plan = MakeBenchAttentionPlan(flags);
   if (!plan.ok()) return plan.status();
   std::vector<Row> rows;
-  const Status status = Measure(*plan, rows);
+  Status status = Measure(*plan, rows);
   // Rows that took minutes are not thrown away because a later one did not fit in memory.
   if (status.ok() || !rows.empty()) fmt::print("{}", RenderTable(rows, plan->format));
   return status;
