@@ -60,6 +60,12 @@ class CheckIncludesTest(unittest.TestCase):
         self.assert_forbidden("src/base/a.cc", "<gtest/gtest.h>")
         self.assert_forbidden("src/base/a.h", "<rapidcheck.h>")
 
+    def test_only_tests_include_what_tests_share(self):
+        self.assert_allowed("src/kernels/a_test.cc", '"src/base/testing/b.h"')
+        self.assert_allowed("src/base/testing/a.cc", '"src/base/testing/a.h"', "<gtest/gtest.h>")
+        self.assert_forbidden("src/kernels/a.cc", '"src/base/testing/b.h"')
+        self.assert_forbidden("src/base/testing/a.h", '"src/kernels/b.h"')
+
     def test_public_headers_stand_alone(self):
         self.assert_allowed("include/pando/a.h", "<span>", '"pando/status.h"')
         for include in ['"src/base/b.h"', "<fmt/format.h>", "<hwy/highway.h>", "<mpi.h>", "<immintrin.h>", "<unistd.h>"]:
