@@ -19,7 +19,6 @@
 #define PANDO_ATTENTION_STATE_H_
 
 #include <cstddef>
-#include <span>
 
 namespace pando {
 
@@ -49,9 +48,9 @@ void Finish(AttentionStateSpan states, float* output);
 // energy[row] = m + log l, the natural log-sum-exp; -inf where there were no tokens.
 void Energy(AttentionStateSpan states, float* energy);
 
-// Adds an attention sink: one more token of score `sink` (natural units) whose value is the zero vector, the state
-// (sink, 1, 0).
-void AddSink(AttentionStateSpan states, size_t row, float sink);
+// An attention sink is one more state, (sink, 1, 0): a token of score `sink` (natural units) whose value is the zero
+// vector. Adds sinks[row] to every row.
+void AddSinks(AttentionStateSpan states, const float* sinks);
 
 }  // namespace pando
 

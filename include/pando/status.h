@@ -48,7 +48,7 @@ class [[nodiscard]] Result {
 
   T& value() & { return std::get<T>(value_or_status_); }
   const T& value() const& { return std::get<T>(value_or_status_); }
-  T&& value() && { return std::get<T>(std::move(value_or_status_)); }
+  T value() && { return std::get<T>(std::move(value_or_status_)); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
   T& operator*() & { return value(); }

@@ -5,27 +5,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
-#include <new>
 #include <numeric>
 #include <thread>
 #include <vector>
 
-namespace {
-
-std::atomic<size_t> num_allocations = 0;
-
-}  // namespace
-
-// Counts what this test program allocates, in all its threads. Not inlined: GCC 12 otherwise sees a `new` in one place
-// meet a `free` in another and warns.
-[[gnu::noinline]] void* operator new(size_t bytes) {
-  num_allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#include "src/base/testing/allocation_counter.h"
 
 namespace pando {
 namespace {
@@ -142,9 +126,9 @@ TEST(ThreadPoolTest, RunAllocatesNothing) {
   std::atomic<size_t> sum = 0;
   const auto run = [&] { pool.Run(64, [&](size_t task, size_t) { sum.fetch_add(task, std::memory_order_relaxed); }); };
   run();
-  const size_t before = num_allocations.load();
+  const size_t before = test_support::NumAllocations();
   for (int i = 0; i < 200; ++i) run();
-  EXPECT_EQ(num_allocations.load(), before);
+  EXPECT_EQ(test_support::NumAllocations(), before);
   EXPECT_GT(before, 0u) << "the counter is not connected";
 }
 

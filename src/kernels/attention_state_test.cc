@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "src/base/random.h"
+#include "src/base/testing/bits.h"
 #include "src/kernels/simd_target.h"
 
 namespace pando {
@@ -61,14 +62,7 @@ std::vector<float> Energies(States states) {
   return energies;
 }
 
-bool SameBits(float a, float b) {
-  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) || (std::isnan(a) && std::isnan(b));
-}
-
-// All NaNs count as one; +0 and -0 do not.
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::ranges::equal(a, b, [](float x, float y) { return SameBits(x, y); });
-}
+using ::pando::test_support::SameBits;
 
 // ---- Inputs.
 
@@ -366,9 +360,9 @@ TEST_P(AttentionStateTest, ScoresOfTenThousandNeitherOverflowNorVanish) {
   const States high = StateOfToken(tokens, 0);
   const States low = StateOfToken(tokens, 1);
   EXPECT_TRUE(SameBits(Finished(Merged(low, high)), Finished(high)));
-  EXPECT_TRUE(SameBits(Energies(Merged(low, high)), {1e4f, 1e4f, 1e4f}));
+  EXPECT_TRUE(SameBits(Energies(Merged(low, high)), std::vector<float>{1e4f, 1e4f, 1e4f}));
   EXPECT_TRUE(SameBits(Finished(Merged(low, low)), Finished(low)));
-  EXPECT_TRUE(SameBits(Energies(Merged(low, States(3, 80))), {-1e4f, -1e4f, -1e4f}));
+  EXPECT_TRUE(SameBits(Energies(Merged(low, States(3, 80))), std::vector<float>{-1e4f, -1e4f, -1e4f}));
 }
 
 TEST_P(AttentionStateTest, MaskedTokensAddNothing) {

@@ -9,7 +9,7 @@ namespace pando {
 namespace {
 
 constexpr int64_t kChunkTokensStep = 16;
-constexpr int64_t kMaxChunkTokens = 1024;
+constexpr int64_t kMaxChunkTokens = 256;
 
 // floor(log2(value)), value > 0.
 constexpr int FloorLog2(int64_t value) { return 63 - std::countl_zero(static_cast<uint64_t>(value)); }

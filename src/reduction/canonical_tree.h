@@ -39,45 +39,6 @@ namespace pando {
 
 inline constexpr int64_t kMaxSlots = 65536;
 
-// ---- Tokens, chunks, slots. Positions, chunks and slots count from 0.
-
-constexpr int64_t ChunkOfToken(const TreeShape& shape, int64_t position) { return position / shape.chunk_tokens; }
-
-constexpr int64_t SlotOfChunk(const TreeShape& shape, int64_t chunk) { return chunk % shape.num_slots; }
-
-constexpr int64_t SlotOfToken(const TreeShape& shape, int64_t position) {
-  return SlotOfChunk(shape, ChunkOfToken(shape, position));
-}
-
-// Chunks that `num_tokens` tokens fill or begin.
-constexpr int64_t NumChunks(const TreeShape& shape, int64_t num_tokens) {
-  return (num_tokens + shape.chunk_tokens - 1) / shape.chunk_tokens;
-}
-
-// The chunks of a slot, in the order in which they are folded: ChunkOfSlot(shape, slot, 0), then index 1, 2 and on.
-constexpr int64_t ChunkOfSlot(const TreeShape& shape, int64_t slot, int64_t index) {
-  return slot + index * shape.num_slots;
-}
-
-// Chunks of `slot` that a context of `num_tokens` tokens fills or begins.
-constexpr int64_t NumChunksOfSlot(const TreeShape& shape, int64_t slot, int64_t num_tokens) {
-  return (NumChunks(shape, num_tokens) - slot + shape.num_slots - 1) / shape.num_slots;
-}
-
-// Tokens that `chunk` holds in a context of `num_tokens` tokens: 0 to chunk_tokens.
-constexpr int64_t NumTokensOfChunk(const TreeShape& shape, int64_t chunk, int64_t num_tokens) {
-  const int64_t after_begin = num_tokens - chunk * shape.chunk_tokens;
-  return after_begin < 0 ? 0 : after_begin < shape.chunk_tokens ? after_begin : shape.chunk_tokens;
-}
-
-// Tokens that `slot` holds in a context of `num_tokens` tokens.
-constexpr int64_t NumTokensOfSlot(const TreeShape& shape, int64_t slot, int64_t num_tokens) {
-  const int64_t num_chunks = NumChunksOfSlot(shape, slot, num_tokens);
-  if (num_chunks == 0) return 0;
-  const int64_t last_chunk = ChunkOfSlot(shape, slot, num_chunks - 1);
-  return (num_chunks - 1) * shape.chunk_tokens + NumTokensOfChunk(shape, last_chunk, num_tokens);
-}
-
 // ---- Subtrees and forests.
 
 // The node `index` of `level`, levels counted from the leaves: it covers slots [index << level, (index + 1) << level).

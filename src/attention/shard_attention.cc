@@ -1,0 +1,398 @@
+#include "src/attention/shard_attention.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "src/base/check.h"
+
+namespace pando {
+namespace {
+
+// The tokens that one query sees, [begin, end).
+struct Visible {
+  int64_t begin;
+  int64_t end;
+};
+
+Visible VisibleFrom(int64_t position, int64_t window) {
+  return {window == 0 ? 0 : std::max<int64_t>(0, position - window + 1), position + 1};
+}
+
+// What all of `num_queries` queries from `first_position` on see together.
+Visible VisibleFromAny(int64_t first_position, int64_t num_queries, int64_t window) {
+  return {VisibleFrom(first_position, window).begin, first_position + num_queries};
+}
+
+TokenRange InChunk(const Visible& visible, int64_t chunk, int64_t chunk_tokens) {
+  const int64_t start = chunk * chunk_tokens;
+  const auto clamped = [&](int64_t token) {
+    return static_cast<uint32_t>(std::clamp<int64_t>(token - start, 0, chunk_tokens));
+  };
+  return {clamped(visible.begin), clamped(visible.end)};
+}
+
+// The chunks of `slot` that overlap what is visible: index, in the order of the slot, from first to last.
+struct SlotChunks {
+  int64_t first_index;
+  int64_t end_index;
+  bool empty() const { return first_index >= end_index; }
+};
+
+SlotChunks VisibleChunks(const TreeShape& tree, int64_t slot, const Visible& visible) {
+  // Chunk slot + i * S is at or after visible.begin's chunk from the smallest such i on.
+  const int64_t first_chunk = ChunkOfToken(tree, visible.begin);
+  const int64_t first_index = std::max<int64_t>(0, (first_chunk - slot + tree.num_slots - 1) / tree.num_slots);
+  return {first_index, NumChunksOfSlot(tree, slot, visible.end)};
+}
+
+// Each query of a block has one row per head of the group; all of them see the same tokens.
+void FillRanges(int64_t first_position, size_t num_queries, size_t group, int64_t window, int64_t chunk,
+                int64_t chunk_tokens, TokenRange* ranges) {
+  for (size_t query = 0; query < num_queries; ++query) {
+    const Visible visible = VisibleFrom(first_position + static_cast<int64_t>(query), window);
+    std::fill_n(ranges + query * group, group, InChunk(visible, chunk, chunk_tokens));
+  }
+}
+
+// Packs the queries [first_query, first_query + num_queries) of one KV head's group. `unpacked` and `packed` have room
+// for them.
+void PackGroup(const AttentionRule& rule, size_t head_dim, const float* queries, size_t first_query, size_t num_queries,
+               size_t kv_head, float* unpacked, float* packed) {
+  const size_t group = rule.num_heads / rule.num_kv_heads;
+  for (size_t i = 0; i < num_queries; ++i) {
+    const float* from = queries + ((first_query + i) * rule.num_heads + kv_head * group) * head_dim;
+    std::copy_n(from, group * head_dim, unpacked + i * group * head_dim);
+  }
+  PackQueries(unpacked, head_dim, num_queries * group, head_dim, packed);
+}
+
+}  // namespace
+
+size_t NumRows(const AttentionRule& rule, std::span<const QueryBlock> blocks) {
+  size_t rows = 0;
+  for (const QueryBlock& block : blocks) rows += static_cast<size_t>(block.num_queries) * rule.num_heads;
+  return rows;
+}
+
+void JoinInto(ForestStates& left, const ForestStates& right, ThreadPool& pool) {
+  const auto append = [&](size_t from, size_t to) { left.states[to] = right.states[from]; };
+  const auto merge = [&](size_t i) {
+    const AttentionStateSpan into = left.states[i];
+    const AttentionStateSpan from = left.states[i + 1];
+    // Enough rows per task that handing it out costs nothing beside it.
+    constexpr size_t kRowsPerTask = 16;
+    pool.Run((into.rows + kRowsPerTask - 1) / kRowsPerTask, [&](size_t task, size_t) {
+      const size_t first = task * kRowsPerTask;
+      MergeRows(into, from, {first, std::min(first + kRowsPerTask, into.rows)});
+    });
+  };
+  JoinForests(left.subtrees, right.subtrees, append, merge);
+}
+
+// ---- Decode: (slot, block, some KV heads) at a time, then the tree by (block, KV head).
+// --------------------------------------------
+
+struct ShardAttention::DecodeStep {
+  const AttentionRule& rule;
+  const KvCache& cache;
+  std::span<const QueryBlock> blocks;
+  const size_t* first_rows;  // [block]
+  size_t num_rows;
+  size_t num_threads;
+  float* states;          // [owned slot], each NumFloats(num_rows, padded_dim)
+  float* packed;          // [row][head_dim], packed by (block, KV head)
+  std::byte* per_thread;  // ranges, then unpacked queries
+  size_t per_thread_bytes;
+  uint8_t* slot_is_empty;  // [block][owned slot]
+
+  const KvPageLayout& layout() const { return cache.options().layout; }
+  const TreeShape& tree() const { return cache.options().tree; }
+  size_t group() const { return rule.num_heads / rule.num_kv_heads; }
+  size_t num_slots() const { return static_cast<size_t>(cache.options().slots.size()); }
+  size_t HeadRows(size_t block) const { return static_cast<size_t>(blocks[block].num_queries) * group(); }
+
+  AttentionStateSpan SlotStates(size_t owned_slot) const {
+    const size_t floats = AttentionStateSpan::NumFloats(num_rows, layout().padded_dim());
+    return {states + owned_slot * floats, num_rows, layout().padded_dim()};
+  }
+
+  RowRange RowsOf(size_t block, size_t kv_head) const {
+    const size_t begin = first_rows[block] + kv_head * HeadRows(block);
+    return {begin, begin + HeadRows(block)};
+  }
+
+  void Pack(size_t task, size_t thread) const {
+    const size_t block = task / rule.num_kv_heads;
+    const size_t kv_head = task % rule.num_kv_heads;
+    float* unpacked = reinterpret_cast<float*>(per_thread + thread * per_thread_bytes);
+    PackGroup(rule, layout().head_dim, blocks[block].queries, 0, static_cast<size_t>(blocks[block].num_queries),
+              kv_head, unpacked, packed + RowsOf(block, kv_head).begin * layout().head_dim);
+  }
+
+  // What the kernel should fetch while it works on the last chunk of a slot: the first chunk of the slot that this
+  // thread is likely to take next.
+  const std::byte* FirstPageAfter(const QueryBlock& block, const Visible& visible, int64_t slot) const {
+    const int64_t next = slot + static_cast<int64_t>(num_threads);
+    if (next >= cache.options().slots.end) return nullptr;
+    const SlotChunks chunks = VisibleChunks(tree(), next, visible);
+    return chunks.empty() ? nullptr : cache.page(block.sequence, ChunkOfSlot(tree(), next, chunks.first_index));
+  }
+
+  // Folds the chunks of one slot, all KV heads of [head_begin, head_end) of a page before the next page: memory is read
+  // in order.
+  void FoldSlot(size_t block_idx, size_t owned_slot, size_t head_begin, size_t head_end, size_t thread) const {
+    const QueryBlock& block = blocks[block_idx];
+    const int64_t slot = cache.options().slots.begin + static_cast<int64_t>(owned_slot);
+    const Visible visible = VisibleFromAny(block.first_position, block.num_queries, rule.window);
+    const SlotChunks chunks = VisibleChunks(tree(), slot, visible);
+    if (head_begin == 0) slot_is_empty[block_idx * num_slots() + owned_slot] = chunks.empty();
+    if (chunks.empty()) return;
+
+    TokenRange* ranges = reinterpret_cast<TokenRange*>(per_thread + thread * per_thread_bytes);
+    const AttentionStateSpan slot_states = SlotStates(owned_slot);
+    SetIdentityRows(slot_states, {RowsOf(block_idx, head_begin).begin, RowsOf(block_idx, head_end - 1).end});
+    const size_t head_bytes = layout().head_bytes();
+    for (int64_t index = chunks.first_index; index < chunks.end_index; ++index) {
+      const int64_t chunk = ChunkOfSlot(tree(), slot, index);
+      const std::byte* page = cache.page(block.sequence, chunk);
+      const std::byte* next_page = index + 1 < chunks.end_index
+                                       ? cache.page(block.sequence, ChunkOfSlot(tree(), slot, index + 1))
+                                       : FirstPageAfter(block, visible, slot);
+      FillRanges(block.first_position, static_cast<size_t>(block.num_queries), group(), rule.window, chunk,
+                 tree().chunk_tokens, ranges);
+      for (size_t head = head_begin; head < head_end; ++head) {
+        const RowRange rows = RowsOf(block_idx, head);
+        ChunkFold fold{&layout(),
+                       page + head * head_bytes,
+                       nullptr,
+                       rule.score,
+                       packed + rows.begin * layout().head_dim,
+                       ranges,
+                       slot_states,
+                       rows.begin,
+                       rows.end - rows.begin};
+        if (head + 1 < head_end) {
+          fold.next_page = fold.page + head_bytes;
+        } else if (next_page != nullptr) {
+          fold.next_page = next_page + head_begin * head_bytes;
+        }
+        FoldChunk(fold);
+      }
+    }
+  }
+
+  // The tree over the owned slots for the rows of one block and KV head. A subtree's states are where those of its
+  // first slot were.
+  void ReduceRows(size_t task) const {
+    const size_t block = task / rule.num_kv_heads;
+    const RowRange rows = RowsOf(block, task % rule.num_kv_heads);
+    const int64_t first_slot = cache.options().slots.begin;
+    const uint8_t* is_empty = slot_is_empty + block * num_slots();
+    std::array<bool, SubtreeList::kCapacity> empty{};
+    SubtreeList forest;
+    const auto states_of = [&](size_t i) { return SlotStates(static_cast<size_t>(forest[i].begin() - first_slot)); };
+    for (size_t owned_slot = 0; owned_slot < num_slots(); ++owned_slot) {
+      empty[forest.size()] = is_empty[owned_slot] != 0;
+      PushSubtree(forest, {0, first_slot + static_cast<int64_t>(owned_slot)}, [&](size_t i) {
+        // The identity is exact, so what is empty need not be merged.
+        if (empty[i + 1]) return;
+        if (empty[i]) {
+          CopyRows(states_of(i + 1), rows, states_of(i), rows.begin);
+        } else {
+          MergeRows(states_of(i), states_of(i + 1), rows);
+        }
+        empty[i] = false;
+      });
+    }
+    for (size_t i = 0; i < forest.size(); ++i) {
+      if (empty[i]) SetIdentityRows(states_of(i), rows);
+    }
+  }
+};
+
+Status ShardAttention::Decode(const KvCache& cache, std::span<const QueryBlock> blocks, ThreadPool& pool,
+                              ForestStates& forest) {
+  const KvPageLayout& layout = cache.options().layout;
+  const SlotRange slots = cache.options().slots;
+  const size_t num_slots = static_cast<size_t>(slots.size());
+  const size_t num_rows = NumRows(rule_, blocks);
+  const size_t state_floats = AttentionStateSpan::NumFloats(num_rows, layout.padded_dim());
+  first_rows_.clear();
+  size_t row = 0;
+  size_t most_head_rows = 0;
+  for (const QueryBlock& block : blocks) {
+    first_rows_.push_back(row);
+    row += static_cast<size_t>(block.num_queries) * rule_.num_heads;
+    most_head_rows =
+        std::max(most_head_rows, static_cast<size_t>(block.num_queries) * rule_.num_heads / rule_.num_kv_heads);
+  }
+  slot_is_empty_.resize(blocks.size() * num_slots);
+  const size_t range_bytes = most_head_rows * std::max(sizeof(TokenRange), layout.head_dim * sizeof(float));
+  const size_t per_thread_bytes = (range_bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+  Status status = states_.Grow(num_slots * state_floats * sizeof(float), "the states of the slots");
+  if (status.ok()) status = packed_queries_.Grow(num_rows * layout.head_dim * sizeof(float), "the packed queries");
+  if (status.ok()) status = per_thread_.Grow(pool.num_threads() * per_thread_bytes, "the threads' scratch");
+  if (!status.ok()) return status;
+
+  const DecodeStep step{rule_,
+                        cache,
+                        blocks,
+                        first_rows_.data(),
+                        num_rows,
+                        pool.num_threads(),
+                        states_.as<float>(),
+                        packed_queries_.as<float>(),
+                        per_thread_.data(),
+                        per_thread_bytes,
+                        slot_is_empty_.data()};
+  pool.Run(blocks.size() * rule_.num_kv_heads, [&](size_t task, size_t thread) { step.Pack(task, thread); });
+
+  // Whole pages where there are slots enough to go round, fewer KV heads per task where there are not.
+  const size_t slot_tasks = std::max<size_t>(1, num_slots * blocks.size());
+  const size_t head_splits = std::clamp<size_t>(8 * pool.num_threads() / slot_tasks, 1, rule_.num_kv_heads);
+  pool.Run(blocks.size() * num_slots * head_splits, [&](size_t task, size_t thread) {
+    const size_t split = task % head_splits;
+    const size_t owned_slot = task / head_splits % num_slots;
+    step.FoldSlot(task / head_splits / num_slots, owned_slot, split * rule_.num_kv_heads / head_splits,
+                  (split + 1) * rule_.num_kv_heads / head_splits, thread);
+  });
+  pool.Run(blocks.size() * rule_.num_kv_heads, [&](size_t task, size_t) { step.ReduceRows(task); });
+
+  forest.subtrees = ForestOf(slots);
+  for (size_t i = 0; i < forest.subtrees.size(); ++i) {
+    forest.states[i] = step.SlotStates(static_cast<size_t>(forest.subtrees[i].begin() - slots.begin));
+  }
+  return Status();
+}
+
+// ---- Prefill: (KV head, block of queries) at a time, each with its own walk over the slots and up the tree.
+// ------------------------
+
+struct ShardAttention::PrefillStep {
+  // Enough rows to make a page's way from memory to the registers cheap, few enough that the states on the way up the
+  // tree stay in the second-level cache.
+  static constexpr size_t kRowsPerTask = 48;
+
+  const AttentionRule& rule;
+  const KvCache& cache;
+  const QueryBlock& block;
+  size_t queries_per_task;
+  size_t num_query_tasks;
+  std::byte* per_thread;
+  size_t per_thread_bytes;
+  ForestStates& forest;
+
+  struct Scratch {
+    TokenRange* ranges;
+    float* unpacked;
+    float* packed;
+    float* states;  // [entry], each NumFloats(rows, padded_dim)
+  };
+
+  const KvPageLayout& layout() const { return cache.options().layout; }
+  const TreeShape& tree() const { return cache.options().tree; }
+  size_t group() const { return rule.num_heads / rule.num_kv_heads; }
+
+  // Sets of states that are alive at once: those of the growing forest and the one being folded.
+  static size_t NumEntries(const TreeShape& tree) {
+    return 2 * static_cast<size_t>(std::bit_width(static_cast<uint64_t>(tree.num_slots))) + 1;
+  }
+
+  static size_t PerThreadBytes(const KvPageLayout& layout, const TreeShape& tree, size_t rows) {
+    const size_t floats =
+        2 * rows * layout.head_dim + NumEntries(tree) * AttentionStateSpan::NumFloats(rows, layout.padded_dim());
+    const size_t bytes = rows * sizeof(TokenRange) + floats * sizeof(float);
+    return (bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+  }
+
+  Scratch ScratchOf(size_t thread) const {
+    const size_t rows = queries_per_task * group();
+    Scratch scratch;
+    scratch.ranges = reinterpret_cast<TokenRange*>(per_thread + thread * per_thread_bytes);
+    scratch.unpacked = reinterpret_cast<float*>(scratch.ranges + rows);
+    scratch.packed = scratch.unpacked + rows * layout().head_dim;
+    scratch.states = scratch.packed + rows * layout().head_dim;
+    return scratch;
+  }
+
+  void Run(size_t task, size_t thread) const {
+    const size_t kv_head = task / num_query_tasks;
+    const size_t first_query = task % num_query_tasks * queries_per_task;
+    const size_t num_queries = std::min(queries_per_task, static_cast<size_t>(block.num_queries) - first_query);
+    const Scratch scratch = ScratchOf(thread);
+    PackGroup(rule, layout().head_dim, block.queries, first_query, num_queries, kv_head, scratch.unpacked,
+              scratch.packed);
+    ReduceSlots(kv_head, first_query, num_queries, scratch);
+  }
+
+  // The forest of the owned slots for `num_queries` queries, slot by slot, into their rows of the result.
+  void ReduceSlots(size_t kv_head, size_t first_query, size_t num_queries, const Scratch& scratch) const {
+    const size_t rows = num_queries * group();
+    const RowRange all{0, rows};
+    const auto entry = [&](size_t i) {
+      const size_t floats = AttentionStateSpan::NumFloats(rows, layout().padded_dim());
+      return AttentionStateSpan{scratch.states + i * floats, rows, layout().padded_dim()};
+    };
+    std::array<bool, SubtreeList::kCapacity> empty{};
+    SubtreeList subtrees;
+    for (int64_t slot = cache.options().slots.begin; slot < cache.options().slots.end; ++slot) {
+      empty[subtrees.size()] = !FoldSlot(slot, kv_head, first_query, num_queries, scratch, entry(subtrees.size()));
+      PushSubtree(subtrees, {0, slot}, [&](size_t i) {
+        if (empty[i + 1]) return;
+        if (empty[i]) {
+          CopyRows(entry(i + 1), all, entry(i), 0);
+        } else {
+          MergeRows(entry(i), entry(i + 1), all);
+        }
+        empty[i] = false;
+      });
+    }
+    const size_t to_row = (kv_head * static_cast<size_t>(block.num_queries) + first_query) * group();
+    for (size_t i = 0; i < subtrees.size(); ++i) {
+      if (empty[i]) SetIdentityRows(entry(i), all);
+      CopyRows(entry(i), all, forest.states[i], to_row);
+    }
+  }
+
+  // False if the queries see nothing of the slot; then `states` is not written.
+  bool FoldSlot(int64_t slot, size_t kv_head, size_t first_query, size_t num_queries, const Scratch& scratch,
+                AttentionStateSpan states) const {
+    const int64_t first_position = block.first_position + static_cast<int64_t>(first_query);
+    const Visible visible = VisibleFromAny(first_position, static_cast<int64_t>(num_queries), rule.window);
+    const SlotChunks chunks = VisibleChunks(tree(), slot, visible);
+    if (chunks.empty()) return false;
+    SetIdentityRows(states, {0, states.rows});
+    for (int64_t index = chunks.first_index; index < chunks.end_index; ++index) {
+      const int64_t chunk = ChunkOfSlot(tree(), slot, index);
+      FillRanges(first_position, num_queries, group(), rule.window, chunk, tree().chunk_tokens, scratch.ranges);
+      const std::byte* page = cache.page(block.sequence, chunk) + kv_head * layout().head_bytes();
+      FoldChunk({&layout(), page, nullptr, rule.score, scratch.packed, scratch.ranges, states, 0, states.rows});
+    }
+    return true;
+  }
+};
+
+Status ShardAttention::Prefill(const KvCache& cache, const QueryBlock& block, ThreadPool& pool, ForestStates& forest) {
+  const KvPageLayout& layout = cache.options().layout;
+  const size_t num_rows = NumRows(rule_, {&block, 1});
+  const size_t group = rule_.num_heads / rule_.num_kv_heads;
+  const size_t queries_per_task = std::max<size_t>(1, PrefillStep::kRowsPerTask / group);
+  const size_t num_query_tasks = (static_cast<size_t>(block.num_queries) + queries_per_task - 1) / queries_per_task;
+  const size_t per_thread_bytes = PrefillStep::PerThreadBytes(layout, cache.options().tree, queries_per_task * group);
+  const size_t state_floats = AttentionStateSpan::NumFloats(num_rows, layout.padded_dim());
+  forest.subtrees = ForestOf(cache.options().slots);
+  Status status = states_.Grow(forest.subtrees.size() * state_floats * sizeof(float), "the states of the queries");
+  if (status.ok()) status = per_thread_.Grow(pool.num_threads() * per_thread_bytes, "the threads' scratch");
+  if (!status.ok()) return status;
+  for (size_t i = 0; i < forest.subtrees.size(); ++i) {
+    forest.states[i] = {states_.as<float>() + i * state_floats, num_rows, layout.padded_dim()};
+  }
+  const PrefillStep step{rule_, cache, block, queries_per_task, num_query_tasks, per_thread_.data(), per_thread_bytes,
+                         forest};
+  // The last queries see most: handing them out first leaves small tasks for the end.
+  const size_t num_tasks = rule_.num_kv_heads * num_query_tasks;
+  pool.Run(num_tasks, [&](size_t task, size_t thread) { step.Run(num_tasks - 1 - task, thread); });
+  return Status();
+}
+
+}  // namespace pando

@@ -1,0 +1,76 @@
+// ShardAttention: what one shard of the cache contributes to a step. It computes the states of the slots the shard owns
+// and reduces them to the forest of its range; joining the shards' forests (ForestStates) gives the result. Decode
+// divides the work over threads by slot and KV head, Prefill by KV head and block of queries; the bits are the same.
+#ifndef PANDO_SRC_ATTENTION_SHARD_ATTENTION_H_
+#define PANDO_SRC_ATTENTION_SHARD_ATTENTION_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pando/attention_state.h"
+#include "pando/status.h"
+#include "src/base/aligned_buffer.h"
+#include "src/base/thread_pool.h"
+#include "src/kernels/chunk_fold.h"
+#include "src/kernels/state_rows.h"
+#include "src/kv_cache/kv_cache.h"
+#include "src/reduction/canonical_tree.h"
+
+namespace pando {
+
+struct AttentionRule {
+  size_t num_heads = 1;
+  size_t num_kv_heads = 1;
+  ScoreRule score;
+  int64_t window = 0;  // 0: none
+};
+
+// `num_queries` consecutive tokens of a sequence, the first at position first_position.
+struct QueryBlock {
+  int64_t sequence = 0;
+  int64_t num_queries = 1;
+  int64_t first_position = 0;
+  const float* queries = nullptr;  // [num_queries][num_heads][head_dim]
+};
+
+// A row is one query and one head. Rows are ordered [block][KV head][query][head of the group]: what shares keys and
+// values is together.
+size_t NumRows(const AttentionRule& rule, std::span<const QueryBlock> blocks);
+
+// The states of a range of slots: one set for each of the range's maximal subtrees. A view; the states belong to a
+// ShardAttention.
+struct ForestStates {
+  SubtreeList subtrees;
+  std::array<AttentionStateSpan, SubtreeList::kCapacity> states;
+};
+
+// left = Join(left, right), in place. `right` is used up.
+void JoinInto(ForestStates& left, const ForestStates& right, ThreadPool& pool);
+
+class ShardAttention {
+ public:
+  explicit ShardAttention(const AttentionRule& rule) : rule_(rule) {}
+
+  // The forest's states have head_dim = layout.padded_dim() and stay valid until the next call. Sequences and positions
+  // are the caller's duty to check. Fails only for want of scratch memory.
+  Status Decode(const KvCache& cache, std::span<const QueryBlock> blocks, ThreadPool& pool, ForestStates& forest);
+  Status Prefill(const KvCache& cache, const QueryBlock& block, ThreadPool& pool, ForestStates& forest);
+
+ private:
+  struct DecodeStep;
+  struct PrefillStep;
+
+  AttentionRule rule_;
+  // Scratch, kept between calls.
+  AlignedBuffer states_;
+  AlignedBuffer packed_queries_;
+  AlignedBuffer per_thread_;
+  std::vector<size_t> first_rows_;
+  std::vector<uint8_t> slot_is_empty_;
+};
+
+}  // namespace pando
+
+#endif  // PANDO_SRC_ATTENTION_SHARD_ATTENTION_H_

@@ -1,0 +1,13 @@
+// Counts what a test program allocates with `new`, in all its threads: linking pando_testing replaces operator new.
+#ifndef PANDO_SRC_BASE_TESTING_ALLOCATION_COUNTER_H_
+#define PANDO_SRC_BASE_TESTING_ALLOCATION_COUNTER_H_
+
+#include <cstddef>
+
+namespace pando::test_support {
+
+size_t NumAllocations();
+
+}  // namespace pando::test_support
+
+#endif  // PANDO_SRC_BASE_TESTING_ALLOCATION_COUNTER_H_

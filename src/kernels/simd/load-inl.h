@@ -1,0 +1,76 @@
+// Reading stored keys and values as float vectors, exactly, and prefetching them. Included once per target.
+#if defined(PANDO_SRC_KERNELS_SIMD_LOAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PANDO_SRC_KERNELS_SIMD_LOAD_INL_H_
+#undef PANDO_SRC_KERNELS_SIMD_LOAD_INL_H_
+#else
+#define PANDO_SRC_KERNELS_SIMD_LOAD_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstring>
+
+#include "src/base/float16.h"
+#include "src/kernels/simd/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace pando {
+namespace HWY_NAMESPACE {
+
+// GCC 12 drops _mm_prefetch from some always-inlined kernels; it cannot drop this.
+HWY_INLINE void PrefetchLine(const std::byte* at) {
+#if HWY_ARCH_X86
+  asm volatile("prefetcht0 %0" : : "m"(*at));
+#else
+  __builtin_prefetch(at);
+#endif
+}
+
+// Each Element type: Load(at) gives one vector of consecutive elements as floats, kBytes is the size of one.
+struct LoadF32 {
+  static constexpr size_t kBytes = 4;
+  static constexpr bool kHasScales = false;
+  static HWY_INLINE FloatVec Load(const std::byte* at) {
+    return hn::LoadU(FloatTag(), reinterpret_cast<const float*>(at));
+  }
+};
+
+struct LoadF16 {
+  static constexpr size_t kBytes = 2;
+  static constexpr bool kHasScales = false;
+  static HWY_INLINE FloatVec Load(const std::byte* at) {
+#if HWY_TARGET == HWY_SCALAR  // Highway's own has no infinities and NaNs here
+    uint16_t half;
+    std::memcpy(&half, at, sizeof(half));
+    return FloatVec(Float16ToFloat(half));
+#else
+    const hn::Rebind<hwy::float16_t, FloatTag> d16;
+    return hn::PromoteTo(FloatTag(), hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(at)));
+#endif
+  }
+};
+
+struct LoadBF16 {
+  static constexpr size_t kBytes = 2;
+  static constexpr bool kHasScales = false;
+  static HWY_INLINE FloatVec Load(const std::byte* at) {
+    const hn::Rebind<hwy::bfloat16_t, FloatTag> d16;
+    return hn::PromoteTo(FloatTag(), hn::LoadU(d16, reinterpret_cast<const hwy::bfloat16_t*>(at)));
+  }
+};
+
+// The bytes of q8_0, without their scales.
+struct LoadQ8 {
+  static constexpr size_t kBytes = 1;
+  static constexpr bool kHasScales = true;
+  static HWY_INLINE FloatVec Load(const std::byte* at) {
+    const hn::Rebind<int8_t, FloatTag> d8;
+    const hn::RebindToSigned<FloatTag> d32;
+    return hn::ConvertTo(FloatTag(), hn::PromoteTo(d32, hn::LoadU(d8, reinterpret_cast<const int8_t*>(at))));
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace pando
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle

@@ -1,0 +1,39 @@
+#include "src/kv_cache/page_pool.h"
+
+#include <algorithm>
+
+#include "src/base/check.h"
+
+namespace pando {
+namespace {
+
+// Large enough for huge pages, small enough that a short sequence does not hold much.
+constexpr size_t kSlabBytes = size_t{8} << 20;
+
+}  // namespace
+
+Status PagePool::Reserve(size_t num_pages) {
+  if (free_.size() >= num_pages) return Status();
+  const size_t missing = num_pages - free_.size();
+  const size_t slab_pages = std::max(missing, std::max<size_t>(1, kSlabBytes / page_bytes_));
+  Result<AlignedBuffer> slab = AlignedBuffer::Allocate(slab_pages * page_bytes_, "the KV cache");
+  if (!slab.ok()) return slab.status();
+  // Room for every page there is: giving pages back never allocates.
+  num_pages_ += slab_pages;
+  free_.reserve(num_pages_);
+  // Taken from the back, so pushed in reverse: consecutive chunks are neighbours in memory.
+  std::vector<std::byte*> pages(slab_pages);
+  for (size_t i = 0; i < slab_pages; ++i) pages[slab_pages - 1 - i] = slab->data() + i * page_bytes_;
+  free_.insert(free_.end(), pages.begin(), pages.end());
+  slabs_.push_back(std::move(slab).value());
+  return Status();
+}
+
+std::byte* PagePool::Take() {
+  PANDO_CHECK(!free_.empty());
+  std::byte* page = free_.back();
+  free_.pop_back();
+  return page;
+}
+
+}  // namespace pando
