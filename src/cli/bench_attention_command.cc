@@ -1,7 +1,8 @@
-// pando bench attention: decode attention against the machine's read bandwidth.
+// pando bench attention: decoding against the machine's read bandwidth, prefill against its multiply-add rate.
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "src/attention/attention_benchmark.h"
@@ -14,16 +15,22 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExplanation = R"(Columns:
-  median_us, spread_us    time of one decode step with a cold KV cache, and how far its repeats lie apart
+constexpr const char* kExplanation = R"(Columns of decoding:
+  median_us, spread_us    time of one step of the batch with a cold KV cache, and between its quartiles
   kv_gb_per_s             bytes of keys and values read in that time
   read_gb_per_s           what the same threads read from memory, measured in turn with the above
   percent_of_read         the first of these two as a part of the second: 100 is the speed of the memory
   straight_pass_us        the same step as one pass over the tokens, without slots and tree
 
+Columns of prefill: the same times for all tokens of the batch, and
+  gflop_per_s             multiplications and additions of attention, causal
+  fma_gflop_per_s         what the same threads do at most (float32), measured in turn with the above
+  percent_of_fma          the first of these two as a part of the second
+
 Examples:
   pando bench attention
   pando bench attention --contexts 64K,256K --kv-type f16,q8_0 --threads 2
+  pando bench attention --prefill 2048
   pando bench attention --heads 16 --kv-heads 2 --head-dim 64 --contexts 32K --batch 4 -o json)";
 
 // What memory is short of depends on all options together, so such a message is told which of the runs it is about.
@@ -32,14 +39,25 @@ Status NamingTheRun(const AttentionBenchmarkOptions& run, const Status& status) 
   return OutOfMemory("{}: {}", DescribeRun(run), status.message());
 }
 
+Result<Row> MeasureRun(const AttentionBenchmarkOptions& run, bool prefill) {
+  if (prefill) {
+    const Result<PrefillBenchmarkRow> measured = RunPrefillBenchmark(run);
+    if (!measured.ok()) return measured.status();
+    return ToTableRow(run, *measured);
+  }
+  const Result<AttentionBenchmarkRow> measured = RunAttentionBenchmark(run);
+  if (!measured.ok()) return measured.status();
+  return ToTableRow(run, *measured);
+}
+
 // Measures in order until all is done or one fails.
 Status Measure(const BenchAttentionPlan& plan, std::vector<Row>& rows) {
   Progress progress;
   for (const AttentionBenchmarkOptions& run : plan.runs) {
     progress.Show(fmt::format("{} of {}: {} ...", rows.size() + 1, plan.runs.size(), DescribeRun(run)));
-    const Result<AttentionBenchmarkRow> measured = RunAttentionBenchmark(run);
-    if (!measured.ok()) return NamingTheRun(run, measured.status());
-    rows.push_back(ToTableRow(run, *measured));
+    Result<Row> row = MeasureRun(run, plan.prefill);
+    if (!row.ok()) return NamingTheRun(run, row.status());
+    rows.push_back(std::move(row).value());
   }
   return Status();
 }
@@ -56,7 +74,10 @@ Status RunBenchAttention(const BenchAttentionFlags& flags) {
 
 std::function<Status()> AddBenchAttention(CLI::App& app) {
   auto flags = std::make_shared<BenchAttentionFlags>();
-  AddTextOption(app, "--contexts", "LIST", flags->contexts, "Tokens in the KV cache; K is 1024, M is 1024 K");
+  CLI::Option* contexts =
+      AddTextOption(app, "--contexts", "LIST", flags->contexts, "Tokens in the KV cache; K is 1024, M is 1024 K");
+  AddTextOption(app, "--prefill", "LIST", flags->prefill, "Measure the prefill of so many tokens, not decoding")
+      ->excludes(contexts);
   AddTextOption(app, "--heads", "N", flags->heads, "Query heads, a multiple of the KV heads");
   AddTextOption(app, "--kv-heads", "N", flags->kv_heads, "Key and value heads");
   AddTextOption(app, "--head-dim", "N", flags->head_dim, "Values per head, a multiple of 8");
@@ -71,7 +92,8 @@ std::function<Status()> AddBenchAttention(CLI::App& app) {
 
 }  // namespace
 
-const Command kBenchAttentionCommand = {"attention", "Decode attention against the machine's read bandwidth",
-                                        AddBenchAttention};
+const Command kBenchAttentionCommand = {
+    "attention", "Decoding against the machine's read bandwidth, or prefill against its multiply-add rate",
+    AddBenchAttention};
 
 }  // namespace pando::cli

@@ -11,8 +11,11 @@
 namespace pando::cli {
 namespace {
 
-// Far beyond any model or machine; what they keep out is numbers whose product does not fit 64 bits.
-constexpr SizeRange kShapeRange = {.min = 1, .max = 1 << 16};
+// Beyond any model; what they keep out is numbers whose product does not fit 64 bits.
+constexpr SizeRange kShapeRange = {.min = 1, .max = 1 << 12};
+constexpr SizeRange kBatchRange = {.min = 1, .max = 1 << 10};
+// The states of all queries are in memory at the same time.
+constexpr SizeRange kPrefillRange = {.min = 1, .max = 1 << 16};
 constexpr SizeRange kThreadRange = {.min = 1, .max = 1024};
 constexpr SizeRange kRepeatRange = {.min = 1, .max = 1'000'000};
 
@@ -33,7 +36,7 @@ Result<AttentionBenchmarkOptions> ParseShape(const BenchAttentionFlags& flags) {
   const Result<int64_t> heads = ParseSize("--heads", flags.heads, kShapeRange);
   const Result<int64_t> kv_heads = ParseSize("--kv-heads", flags.kv_heads, kShapeRange);
   const Result<int64_t> head_dim = ParseSize("--head-dim", flags.head_dim, kShapeRange);
-  const Result<int64_t> batch = ParseSize("--batch", flags.batch, kShapeRange);
+  const Result<int64_t> batch = ParseSize("--batch", flags.batch, kBatchRange);
   for (const Result<int64_t>* value : {&heads, &kv_heads, &head_dim, &batch, &repeats}) {
     if (!value->ok()) return value->status();
   }
@@ -45,11 +48,23 @@ Result<AttentionBenchmarkOptions> ParseShape(const BenchAttentionFlags& flags) {
   return shape;
 }
 
+Result<std::vector<int64_t>> ParseContexts(const BenchAttentionFlags& flags) {
+  if (flags.prefill.empty()) return ParseSizeList("--contexts", flags.contexts);
+  return ParseSizeList("--prefill", flags.prefill, kPrefillRange);
+}
+
 // 65536 is "64K", 1000 is "1000".
 std::string ShortSize(int64_t size) {
   if (size >= 1 << 20 && size % (1 << 20) == 0) return fmt::format("{}M", size >> 20);
   if (size >= 1 << 10 && size % (1 << 10) == 0) return fmt::format("{}K", size >> 10);
   return fmt::format("{}", size);
+}
+
+Row RunFields(const AttentionBenchmarkOptions& run) {
+  return {{"kv_type", std::string(KvTypeName(run.kv_type))},
+          {"context", run.context},
+          {"threads", run.num_threads},
+          {"batch", run.batch}};
 }
 
 }  // namespace
@@ -66,12 +81,13 @@ Result<BenchAttentionPlan> MakeBenchAttentionPlan(const BenchAttentionFlags& fla
   if (!shape.ok()) return shape.status();
   const Result<std::vector<KvType>> kv_types = ParseKvTypes(flags.kv_types);
   if (!kv_types.ok()) return kv_types.status();
-  const Result<std::vector<int64_t>> contexts = ParseSizeList("--contexts", flags.contexts);
+  const Result<std::vector<int64_t>> contexts = ParseContexts(flags);
   if (!contexts.ok()) return contexts.status();
   const Result<std::vector<int64_t>> threads = ParseSizeList("--threads", flags.threads, kThreadRange);
   if (!threads.ok()) return threads.status();
 
   BenchAttentionPlan plan;
+  plan.prefill = !flags.prefill.empty();
   plan.format = *format;
   for (const KvType kv_type : *kv_types) {
     for (const int64_t context : *contexts) {
@@ -93,16 +109,24 @@ std::string DescribeRun(const AttentionBenchmarkOptions& run) {
 }
 
 Row ToTableRow(const AttentionBenchmarkOptions& run, const AttentionBenchmarkRow& measured) {
-  return {{"kv_type", std::string(KvTypeName(run.kv_type))},
-          {"context", run.context},
-          {"threads", run.num_threads},
-          {"batch", run.batch},
-          {"median_us", Decimal{measured.median_us, 1}},
-          {"spread_us", Decimal{measured.spread_us, 1}},
-          {"kv_gb_per_s", Decimal{measured.kv_gb_per_s, 2}},
-          {"read_gb_per_s", Decimal{measured.read_gb_per_s, 2}},
-          {"percent_of_read", Decimal{measured.percent_of_read, 1}},
-          {"straight_pass_us", Decimal{measured.straight_pass_us, 1}}};
+  Row row = RunFields(run);
+  row.insert(row.end(), {{"median_us", Decimal{measured.median_us, 1}},
+                         {"spread_us", Decimal{measured.spread_us, 1}},
+                         {"kv_gb_per_s", Decimal{measured.kv_gb_per_s, 2}},
+                         {"read_gb_per_s", Decimal{measured.read_gb_per_s, 2}},
+                         {"percent_of_read", Decimal{measured.percent_of_read, 1}},
+                         {"straight_pass_us", Decimal{measured.straight_pass_us, 1}}});
+  return row;
+}
+
+Row ToTableRow(const AttentionBenchmarkOptions& run, const PrefillBenchmarkRow& measured) {
+  Row row = RunFields(run);
+  row.insert(row.end(), {{"median_us", Decimal{measured.median_us, 1}},
+                         {"spread_us", Decimal{measured.spread_us, 1}},
+                         {"gflop_per_s", Decimal{measured.gflop_per_s, 1}},
+                         {"fma_gflop_per_s", Decimal{measured.fma_gflop_per_s, 1}},
+                         {"percent_of_fma", Decimal{measured.percent_of_fma, 1}}});
+  return row;
 }
 
 }  // namespace pando::cli

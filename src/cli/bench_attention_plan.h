@@ -14,6 +14,7 @@ namespace pando::cli {
 // As typed; the initial values are the defaults.
 struct BenchAttentionFlags {
   std::string contexts = "8K,64K,256K";
+  std::string prefill;  // empty: decoding is measured
   std::string heads = "32";
   std::string kv_heads = "8";
   std::string head_dim = "128";
@@ -28,6 +29,7 @@ struct BenchAttentionFlags {
 };
 
 struct BenchAttentionPlan {
+  bool prefill = false;                         // every token of the context is a query, instead of one
   std::vector<AttentionBenchmarkOptions> runs;  // by KV type, then context, then threads
   TableFormat format = TableFormat::kMarkdown;
 };
@@ -39,6 +41,7 @@ Result<BenchAttentionPlan> MakeBenchAttentionPlan(const BenchAttentionFlags& fla
 std::string DescribeRun(const AttentionBenchmarkOptions& run);
 
 Row ToTableRow(const AttentionBenchmarkOptions& run, const AttentionBenchmarkRow& measured);
+Row ToTableRow(const AttentionBenchmarkOptions& run, const PrefillBenchmarkRow& measured);
 
 }  // namespace pando::cli
 

@@ -38,18 +38,26 @@ TEST(BenchAttentionPlanTest, ListsAreCombinedInOrder) {
                           "q8_0, 64K tokens, 1 thread", "q8_0, 64K tokens, 3 threads"));
 }
 
+TEST(BenchAttentionPlanTest, PrefillTakesThePlaceOfContexts) {
+  BenchAttentionFlags flags;
+  EXPECT_FALSE(MakeBenchAttentionPlan(flags)->prefill);
+  flags.prefill = "2K";
+  flags.threads = "1";
+  const Result<BenchAttentionPlan> plan = MakeBenchAttentionPlan(flags);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_TRUE(plan->prefill);
+  ASSERT_EQ(plan->runs.size(), 1);
+  EXPECT_EQ(plan->runs[0].context, 2048);
+}
+
 // Every option on its own: the message must name it and its value.
 TEST(BenchAttentionPlanTest, ValueThatCannotBeReadIsNamedWithItsOption) {
   const std::vector<std::pair<std::string BenchAttentionFlags::*, const char*>> options = {
-      {&BenchAttentionFlags::contexts, "--contexts"},
-      {&BenchAttentionFlags::heads, "--heads"},
-      {&BenchAttentionFlags::kv_heads, "--kv-heads"},
-      {&BenchAttentionFlags::head_dim, "--head-dim"},
-      {&BenchAttentionFlags::kv_types, "--kv-type"},
-      {&BenchAttentionFlags::threads, "--threads"},
-      {&BenchAttentionFlags::batch, "--batch"},
-      {&BenchAttentionFlags::repeats, "--repeats"},
-      {&BenchAttentionFlags::output, "-o"}};
+      {&BenchAttentionFlags::contexts, "--contexts"}, {&BenchAttentionFlags::heads, "--heads"},
+      {&BenchAttentionFlags::kv_heads, "--kv-heads"}, {&BenchAttentionFlags::head_dim, "--head-dim"},
+      {&BenchAttentionFlags::kv_types, "--kv-type"},  {&BenchAttentionFlags::threads, "--threads"},
+      {&BenchAttentionFlags::batch, "--batch"},       {&BenchAttentionFlags::repeats, "--repeats"},
+      {&BenchAttentionFlags::output, "-o"},           {&BenchAttentionFlags::prefill, "--prefill"}};
   for (const auto& [member, name] : options) {
     BenchAttentionFlags flags;
     flags.*member = "wat";
@@ -63,7 +71,7 @@ TEST(BenchAttentionPlanTest, ValueThatCannotBeReadIsNamedWithItsOption) {
 
 TEST(BenchAttentionPlanTest, RowHasTheKeysThatScriptsReadInOrder) {
   std::vector<std::string> names;
-  for (const Field& field : ToTableRow({}, {})) names.push_back(field.name);
+  for (const Field& field : ToTableRow({}, AttentionBenchmarkRow())) names.push_back(field.name);
   EXPECT_THAT(names, ElementsAre("kv_type", "context", "threads", "batch", "median_us", "spread_us", "kv_gb_per_s",
                                  "read_gb_per_s", "percent_of_read", "straight_pass_us"));
 }

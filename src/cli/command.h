@@ -26,8 +26,8 @@ extern const Command kDemoCommand;
 // An option with a value, for which `value` holds the default; given twice, the last one counts. Values stay text until
 // the command runs, so that each can be parsed with a message that names it and what is allowed. `value_name` stands
 // for the value in the help.
-void AddTextOption(CLI::App& app, const std::string& names, const std::string& value_name, std::string& value,
-                   const std::string& description);
+CLI::Option* AddTextOption(CLI::App& app, const std::string& names, const std::string& value_name, std::string& value,
+                           const std::string& description);
 
 }  // namespace pando::cli
 

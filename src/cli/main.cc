@@ -9,6 +9,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -43,14 +44,10 @@ struct Group {
 std::vector<const Command*> TopCommands() { return {&kInfoCommand}; }
 
 std::vector<Group> Groups() {
-#if !__has_include("src/attention/attention_benchmark.h")
-  return {};
-#else
   return {{"bench",
            "Measure a part of Pando against the limits of this machine",
            kBenchExamples,
            {&kBenchAttentionCommand}}};
-#endif
 }
 
 // A command that the parser knows, and what runs it.
@@ -129,6 +126,8 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return pando::cli::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return pando::cli::Complain("memory ran out: use a shorter context or a smaller batch", pando::cli::kExitBadInput);
   } catch (const std::exception& error) {
     return pando::cli::Complain(error.what(), pando::cli::kExitFailed);
   }

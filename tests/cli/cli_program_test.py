@@ -21,6 +21,8 @@ SMALL_BENCH = ["bench", "attention", "--contexts", "192", "--heads", "4", "--kv-
                "--threads", "1,2", "--repeats", "3"]
 BENCH_KEYS = ["kv_type", "context", "threads", "batch", "median_us", "spread_us", "kv_gb_per_s", "read_gb_per_s",
               "percent_of_read", "straight_pass_us"]
+PREFILL_KEYS = ["kv_type", "context", "threads", "batch", "median_us", "spread_us", "gflop_per_s", "fma_gflop_per_s",
+                "percent_of_fma"]
 
 
 def run(*args, **kwargs):
@@ -129,6 +131,17 @@ class BenchAttentionTest(ProgramTest):
     def test_every_kv_type_in_one_run(self):
         rows = json.loads(self.output_of(*SMALL_BENCH, "--threads", "1", "--kv-type", "f32,f16,bf16,q8_0", "-o", "json"))
         self.assertEqual([row["kv_type"] for row in rows], ["f32", "f16", "bf16", "q8_0"])
+
+    def test_prefill_has_its_own_columns(self):
+        rows = json.loads(self.output_of("bench", "attention", "--prefill", "100", "--heads", "4", "--kv-heads", "2",
+                                         "--head-dim", "64", "--threads", "1", "--repeats", "3", "-o", "json"))
+        self.assertEqual(list(rows[0]), PREFILL_KEYS)
+        self.assertGreater(rows[0]["percent_of_fma"], 0)
+
+    def test_prefill_and_contexts_exclude_each_other(self):
+        complaint = self.complaint_about(*SMALL_BENCH, "--prefill", "100")
+        self.assertIn("--prefill", complaint)
+        self.assertIn("--contexts", complaint)
 
     def test_rows_before_a_failure_are_printed(self):
         result = run(*SMALL_BENCH, "--threads", "1", "--contexts", "192,1000000M", "-o", "jsonl")
