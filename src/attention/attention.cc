@@ -1,66 +1,12 @@
 #include "pando/attention.h"
 
 #include <algorithm>
-#include <cmath>
-#include <thread>
 
+#include "src/attention/attention_options.h"
 #include "src/attention/shard_attention.h"
 #include "src/base/errors.h"
-#include "src/reduction/slot_ownership.h"
 
 namespace pando {
-namespace {
-
-Status ValidateHeads(const AttentionOptions& options) {
-  if (options.num_heads < 1) return InvalidArgument("number of heads is {}: it must be at least 1", options.num_heads);
-  if (options.num_kv_heads < 1) {
-    return InvalidArgument("number of KV heads is {}: it must be at least 1", options.num_kv_heads);
-  }
-  if (options.num_heads % options.num_kv_heads != 0) {
-    return InvalidArgument(
-        "{} heads cannot share {} KV heads: the number of heads must be a multiple of the number of KV heads",
-        options.num_heads, options.num_kv_heads);
-  }
-  if (!options.sinks.empty() && static_cast<int64_t>(options.sinks.size()) != options.num_heads) {
-    return InvalidArgument("there are {} sinks for {} heads: give one per head, or none", options.sinks.size(),
-                           options.num_heads);
-  }
-  return Status();
-}
-
-Status ValidateNumbers(const AttentionOptions& options) {
-  if (options.window.has_value() && *options.window < 1) {
-    return InvalidArgument("window is {}: it must be at least 1, or not set", *options.window);
-  }
-  if (!(options.softcap >= 0) || std::isinf(options.softcap)) {
-    return InvalidArgument("softcap is {}: it must be positive, or 0 for none", options.softcap);
-  }
-  if (options.scale.has_value() && !std::isfinite(*options.scale)) {
-    return InvalidArgument("scale is {}: it must be a finite number", *options.scale);
-  }
-  constexpr int64_t kMaxThreads = 1024;
-  if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
-    return InvalidArgument("number of threads is {}: it must be from 1 to {}, or 0 for one per core",
-                           options.num_threads, kMaxThreads);
-  }
-  return ValidateTreeShape(options.tree);
-}
-
-AttentionRule RuleOf(const AttentionOptions& options) {
-  const float scale = options.scale.value_or(1.0f / std::sqrt(static_cast<float>(options.head_dim)));
-  return {static_cast<size_t>(options.num_heads),
-          static_cast<size_t>(options.num_kv_heads),
-          {scale, options.softcap},
-          options.window.value_or(0)};
-}
-
-size_t NumThreads(const AttentionOptions& options) {
-  if (options.num_threads > 0) return static_cast<size_t>(options.num_threads);
-  return std::max<size_t>(1, std::thread::hardware_concurrency());
-}
-
-}  // namespace
-
 struct Attention::Implementation {
   struct Shard {
     KvCache cache;
@@ -68,10 +14,11 @@ struct Attention::Implementation {
     ForestStates forest;
   };
 
-  explicit Implementation(const AttentionOptions& given)
-      : options(given), rule(RuleOf(given)), pool(NumThreads(given)) {}
+  Implementation(const AttentionOptions& given, std::vector<KvCache> caches)
+      : options(given), rule(RuleOf(given)), pool(NumThreadsOf(given)) {
+    for (KvCache& cache : caches) shards.push_back({std::move(cache), ShardAttention(rule), ForestStates()});
+  }
 
-  Status AddShards();
   Status MakeBlocks(std::span<const SequenceQueries> sequences, std::span<const float> queries);
   Status CheckOutputs(std::span<float> output, std::span<float> energy) const;
   void FinishBlocks(std::span<float> output, std::span<float> energy);
@@ -86,20 +33,6 @@ struct Attention::Implementation {
   std::vector<QueryBlock> blocks;  // of the current call
   std::vector<float> row_sinks;
 };
-
-Status Attention::Implementation::AddShards() {
-  const Result<KvPageLayout> layout =
-      KvPageLayout::Create(options.k_type, options.v_type, options.head_dim, options.tree.chunk_tokens);
-  if (!layout.ok()) return layout.status();
-  const Result<std::vector<SlotRange>> ranges = EqualRanges(options.tree.num_slots, options.num_shards);
-  if (!ranges.ok()) return ranges.status();
-  for (const SlotRange& range : *ranges) {
-    Result<KvCache> cache = KvCache::Create({*layout, options.num_kv_heads, options.tree, range});
-    if (!cache.ok()) return cache.status();
-    shards.push_back({std::move(cache).value(), ShardAttention(rule), ForestStates()});
-  }
-  return Status();
-}
 
 Status Attention::Implementation::MakeBlocks(std::span<const SequenceQueries> sequences,
                                              std::span<const float> queries) {
@@ -174,11 +107,9 @@ void Attention::Implementation::FinishBlocks(std::span<float> output, std::span<
 }
 
 Result<Attention> Attention::Create(const AttentionOptions& options) {
-  if (Status status = ValidateHeads(options); !status.ok()) return status;
-  if (Status status = ValidateNumbers(options); !status.ok()) return status;
-  auto implementation = std::make_unique<Implementation>(options);
-  if (Status status = implementation->AddShards(); !status.ok()) return status;
-  return Attention(std::move(implementation));
+  Result<std::vector<KvCache>> caches = MakeShardCaches(options);
+  if (!caches.ok()) return caches.status();
+  return Attention(std::make_unique<Implementation>(options, std::move(caches).value()));
 }
 
 Attention::Attention(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}

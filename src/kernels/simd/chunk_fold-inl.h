@@ -19,6 +19,14 @@ HWY_BEFORE_NAMESPACE();
 namespace pando {
 namespace HWY_NAMESPACE {
 
+// Loops over a tile: unless they are unrolled before registers are given out, the tile stays in memory.
+#undef PANDO_UNROLL
+#if HWY_COMPILER_GCC_ACTUAL
+#define PANDO_UNROLL _Pragma("GCC unroll 16")
+#else
+#define PANDO_UNROLL _Pragma("clang loop unroll(full)")
+#endif
+
 constexpr size_t kLanes = hn::MaxLanes(FloatTag());
 constexpr size_t kVecsPerPanel = kPanel / kLanes;
 
@@ -27,7 +35,7 @@ constexpr size_t kVecsPerPanel = kPanel / kLanes;
 // AVX2's 16 registers, which costs more than the longer chains of 4 x 2.
 constexpr size_t MaxVecs(size_t rows) {
   if (HWY_TARGET != HWY_AVX2) return 4;
-  constexpr size_t kVecs[] = {4, 4, 3, 2, 2, 2};
+  constexpr size_t kVecs[] = {4, 4, 4, 2, 2, 2};
   return kVecs[rows - 1];
 }
 
@@ -49,7 +57,9 @@ using Tile = FloatVec[kRows][kVecs];
 
 template <size_t kRows, size_t kVecs>
 HWY_INLINE void SetZero(Tile<kRows, kVecs>& tile) {
+  PANDO_UNROLL
   for (size_t row = 0; row < kRows; ++row) {
+    PANDO_UNROLL
     for (size_t i = 0; i < kVecs; ++i) tile[row][i] = hn::Zero(FloatTag());
   }
 }
@@ -59,6 +69,7 @@ HWY_INLINE void SetZero(Tile<kRows, kVecs>& tile) {
 template <typename Element, size_t kVecs>
 struct VecPointers {
   VecPointers(const std::byte* panels, size_t panel_bytes, size_t first) {
+    PANDO_UNROLL
     for (size_t i = 0; i < kVecs; ++i) {
       const size_t vec = first + i;
       at[i] = panels + vec / kVecsPerPanel * panel_bytes + vec % kVecsPerPanel * kLanes * Element::kBytes;
@@ -75,17 +86,23 @@ HWY_INLINE void MultiplyStep(const float* x, size_t x_row_stride, const VecPoint
   // Whichever of data and factors are fewer stay in registers.
   if constexpr (kVecs < kRows) {
     FloatVec vecs[kVecs];
+    PANDO_UNROLL
     for (size_t i = 0; i < kVecs; ++i) vecs[i] = Element::Load(data.at[i] + offset);
+    PANDO_UNROLL
     for (size_t row = 0; row < kRows; ++row) {
       const FloatVec factor = hn::Set(d, x[row * x_row_stride]);
-      for (size_t i = 0; i < kVecs; ++i) tile[row][i] = Fma(factor, vecs[i], tile[row][i]);
+      PANDO_UNROLL
+      for (size_t i = 0; i < kVecs; ++i) MultiplyAddTo(tile[row][i], factor, vecs[i]);
     }
   } else {
     FloatVec factors[kRows];
+    PANDO_UNROLL
     for (size_t row = 0; row < kRows; ++row) factors[row] = hn::Set(d, x[row * x_row_stride]);
+    PANDO_UNROLL
     for (size_t i = 0; i < kVecs; ++i) {
       const FloatVec vec = Element::Load(data.at[i] + offset);
-      for (size_t row = 0; row < kRows; ++row) tile[row][i] = Fma(factors[row], vec, tile[row][i]);
+      PANDO_UNROLL
+      for (size_t row = 0; row < kRows; ++row) MultiplyAddTo(tile[row][i], factors[row], vec);
     }
   }
 }
@@ -101,7 +118,9 @@ HWY_INLINE void MultiplySteps(const float* x, size_t x_row_stride, size_t x_step
   size_t offset = first * kPanel * Element::kBytes;
   size_t step = 0;
   for (; step + kUnroll <= count; step += kUnroll) {
+    PANDO_UNROLL
     for (size_t i = 0; i < kUnroll; ++i) {
+      PANDO_UNROLL
       for (size_t line = i * kLines / kUnroll; line < (i + 1) * kLines / kUnroll; ++line)
         PrefetchLine(prefetch + line * 64);
       MultiplyStep<Element, kRows, kVecs>(x + i * x_step, x_row_stride, data, offset + i * kPanel * Element::kBytes,
@@ -167,15 +186,19 @@ HWY_INLINE void ScoreVecs(const float* queries, const std::byte* keys, size_t fi
       Tile<kRows, kVecs> block;
       SetZero<kRows, kVecs>(block);
       MultiplySteps<Element, kRows, kVecs>(queries + dim * kRows, 1, kRows, data, 0, dims, prefetch, block);
+      PANDO_UNROLL
       for (size_t i = 0; i < kVecs; ++i) {
         const FloatVec block_scale = LoadF16::Load(scales.at[i]);
+        PANDO_UNROLL
         for (size_t row = 0; row < kRows; ++row) sums[row][i] = Fma(block_scale, block[row][i], sums[row][i]);
       }
       keys = elements + dims * kPanel;
     }
   }
   const FloatVec factor = hn::Set(d, scale);
+  PANDO_UNROLL
   for (size_t row = 0; row < kRows; ++row) {
+    PANDO_UNROLL
     for (size_t i = 0; i < kVecs; ++i) {
       hn::Store(hn::Mul(factor, sums[row][i]), d, scores + row * kScoreStride + (first + i) * kLanes);
     }
@@ -229,13 +252,20 @@ HWY_INLINE float MaxOfRow(const float* scores, size_t chunk_tokens) {
   return hn::GetLane(hn::MaxOfLanes(d, max)) + 0.0f;
 }
 
-HWY_INLINE float AddLanesByHalves(const float* lanes) {
-  float sums[kPanel];
-  std::copy_n(lanes, kPanel, sums);
-  for (size_t half = kPanel / 2; half >= 1; half /= 2) {
-    for (size_t i = 0; i < half; ++i) sums[i] += sums[i + half];
+// Lane i with i + 8, then i + 4, i + 2 and i + 1, whatever the vectors are.
+HWY_INLINE float AddLanesByHalves(FloatVec (&lane_sums)[kVecsPerPanel]) {
+  const FloatTag d;
+  PANDO_UNROLL
+  for (size_t half = kVecsPerPanel / 2; half >= 1; half /= 2) {
+    for (size_t i = 0; i < half; ++i) lane_sums[i] = hn::Add(lane_sums[i], lane_sums[i + half]);
   }
-  return sums[0];
+  HWY_ALIGN float lanes[kLanes];
+  hn::Store(lane_sums[0], d, lanes);
+  PANDO_UNROLL
+  for (size_t half = kLanes / 2; half >= 1; half /= 2) {
+    for (size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  }
+  return lanes[0];
 }
 
 // scores become weights exp(score - max); returns their sum.
@@ -244,8 +274,10 @@ HWY_INLINE float WeighRow(float* scores, size_t chunk_tokens, float max) {
   // No token in range: exp(-inf - 0) is the zero that exp(-inf + inf) would not be.
   const FloatVec shift = hn::Set(d, max == -std::numeric_limits<float>::infinity() ? 0.0f : max);
   FloatVec lane_sums[kVecsPerPanel];
-  for (FloatVec& sum : lane_sums) sum = hn::Zero(d);
+  PANDO_UNROLL
+  for (size_t i = 0; i < kVecsPerPanel; ++i) lane_sums[i] = hn::Zero(d);
   for (size_t token = 0; token < chunk_tokens; token += kPanel) {
+    PANDO_UNROLL
     for (size_t i = 0; i < kVecsPerPanel; ++i) {
       float* at = scores + token + i * kLanes;
       const FloatVec weight = Exp(hn::Sub(hn::Load(d, at), shift));
@@ -253,9 +285,7 @@ HWY_INLINE float WeighRow(float* scores, size_t chunk_tokens, float max) {
       lane_sums[i] = hn::Add(lane_sums[i], weight);
     }
   }
-  HWY_ALIGN float lanes[kPanel];
-  for (size_t i = 0; i < kVecsPerPanel; ++i) hn::Store(lane_sums[i], d, lanes + i * kLanes);
-  return AddLanesByHalves(lanes);
+  return AddLanesByHalves(lane_sums);
 }
 
 // Merges max and sum of the chunk into those of the states, and leaves what the accumulators need for the same.
@@ -333,11 +363,15 @@ HWY_NOINLINE void AddTokens(const float* weights, const VecPointers<Element, kVe
   const FloatTag d;
   const std::byte* prefetch = data.at[0];  // what is being read anyway
   Tile<kRows, kVecs> tile;
+  PANDO_UNROLL
   for (size_t row = 0; row < kRows; ++row) {
+    PANDO_UNROLL
     for (size_t i = 0; i < kVecs; ++i) tile[row][i] = hn::Load(d, partial + (row * kVecs + i) * kLanes);
   }
   MultiplySteps<Element, kRows, kVecs>(weights + begin, kScoreStride, 1, data, begin, end - begin, prefetch, tile);
+  PANDO_UNROLL
   for (size_t row = 0; row < kRows; ++row) {
+    PANDO_UNROLL
     for (size_t i = 0; i < kVecs; ++i) hn::Store(tile[row][i], d, partial + (row * kVecs + i) * kLanes);
   }
 }
@@ -350,6 +384,7 @@ HWY_NOINLINE void UnequalValueVecs(const float* weights, const VecPointers<Eleme
   const FloatTag d;
   HWY_ALIGN float partial[kRows * kVecs * kLanes] = {};
   const TokenRange common = ranges.common;
+  PANDO_UNROLL
   for (size_t row = 0; row < kRows; ++row) {
     const size_t end = common.end == 0 ? ranges.rows[row].end : common.begin;
     AddTokens<Element, 1, kVecs>(weights + row * kScoreStride, data, ranges.rows[row].begin, end,
@@ -360,7 +395,9 @@ HWY_NOINLINE void UnequalValueVecs(const float* weights, const VecPointers<Eleme
     AddTokens<Element, 1, kVecs>(weights + row * kScoreStride, data, common.end, ranges.rows[row].end,
                                  partial + row * kVecs * kLanes);
   }
+  PANDO_UNROLL
   for (size_t row = 0; row < kRows; ++row) {
+    PANDO_UNROLL
     for (size_t i = 0; i < kVecs; ++i) {
       MergeAccumulator(hn::Load(d, partial + (row * kVecs + i) * kLanes), to, row, (first + i) * kLanes);
     }
@@ -378,7 +415,9 @@ HWY_INLINE void ValueVecs(const float* weights, const std::byte* values, size_t 
   const TokenRange range = ranges.common;
   MultiplySteps<Element, kRows, kVecs>(weights + range.begin, kScoreStride, 1, data, range.begin,
                                        range.end - range.begin, prefetch, sums);
+  PANDO_UNROLL
   for (size_t row = 0; row < kRows; ++row) {
+    PANDO_UNROLL
     for (size_t i = 0; i < kVecs; ++i) MergeAccumulator(sums[row][i], to, row, (first + i) * kLanes);
   }
 }
@@ -389,6 +428,7 @@ HWY_INLINE void ScaleWeights(const float* weights, const std::byte* scales, size
   const FloatTag d;
   for (size_t token = 0; token < chunk_tokens; token += kLanes) {
     const FloatVec scale = LoadF16::Load(scales + token * sizeof(uint16_t));
+    PANDO_UNROLL
     for (size_t row = 0; row < kRows; ++row) {
       const size_t at = row * kScoreStride + token;
       hn::Store(hn::Mul(hn::Load(d, weights + at), scale), d, scaled + at);
@@ -450,11 +490,15 @@ void FoldTile(const ChunkFold& fold, const float* queries, size_t block_row, boo
   WithElement(layout.k_type, [&](auto element) HWY_ATTR {
     ScoreTile<decltype(element), kRows>(queries, fold.page, layout, fold.rule.scale, next, scratch.scores);
   });
+  // Row by row in each loop, so that the rows' chains of dependent operations overlap.
   for (size_t row = 0; row < kRows; ++row) {
-    float* scores = scratch.scores + row * kScoreStride;
-    RuleRow(scores, layout.chunk_tokens, fold.rule.softcap, ranges[row]);
-    scratch.chunk_max[row] = MaxOfRow(scores, layout.chunk_tokens);
-    scratch.chunk_sum[row] = WeighRow(scores, layout.chunk_tokens, scratch.chunk_max[row]);
+    RuleRow(scratch.scores + row * kScoreStride, layout.chunk_tokens, fold.rule.softcap, ranges[row]);
+  }
+  for (size_t row = 0; row < kRows; ++row) {
+    scratch.chunk_max[row] = MaxOfRow(scratch.scores + row * kScoreStride, layout.chunk_tokens);
+  }
+  for (size_t row = 0; row < kRows; ++row) {
+    scratch.chunk_sum[row] = WeighRow(scratch.scores + row * kScoreStride, layout.chunk_tokens, scratch.chunk_max[row]);
   }
   MergeMaxAndSum(&fold.states.max(state_row), &fold.states.sum(state_row), kRows, scratch);
   WithElement(layout.v_type, [&](auto element) HWY_ATTR {

@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 // GCC 12 drops _mm_prefetch from some always-inlined kernels; it cannot drop this.
 HWY_INLINE void PrefetchLine(const std::byte* at) {
 #if HWY_ARCH_X86
-  asm volatile("prefetcht0 %0" : : "m"(*at));
+  asm volatile("prefetcht1 %0" : : "m"(*at));
 #else
   __builtin_prefetch(at);
 #endif

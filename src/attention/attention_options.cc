@@ -1,0 +1,80 @@
+#include "src/attention/attention_options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "src/base/errors.h"
+#include "src/reduction/slot_ownership.h"
+
+namespace pando {
+namespace {
+
+Status ValidateHeads(const AttentionOptions& options) {
+  if (options.num_heads < 1) return InvalidArgument("number of heads is {}: it must be at least 1", options.num_heads);
+  if (options.num_kv_heads < 1) {
+    return InvalidArgument("number of KV heads is {}: it must be at least 1", options.num_kv_heads);
+  }
+  if (options.num_heads % options.num_kv_heads != 0) {
+    return InvalidArgument(
+        "{} heads cannot share {} KV heads: the number of heads must be a multiple of the number of KV heads",
+        options.num_heads, options.num_kv_heads);
+  }
+  if (!options.sinks.empty() && static_cast<int64_t>(options.sinks.size()) != options.num_heads) {
+    return InvalidArgument("there are {} sinks for {} heads: give one per head, or none", options.sinks.size(),
+                           options.num_heads);
+  }
+  return Status();
+}
+
+Status ValidateNumbers(const AttentionOptions& options) {
+  if (options.window.has_value() && *options.window < 1) {
+    return InvalidArgument("window is {}: it must be at least 1, or not set", *options.window);
+  }
+  if (!(options.softcap >= 0) || std::isinf(options.softcap)) {
+    return InvalidArgument("softcap is {}: it must be positive, or 0 for none", options.softcap);
+  }
+  if (options.scale.has_value() && !std::isfinite(*options.scale)) {
+    return InvalidArgument("scale is {}: it must be a finite number", *options.scale);
+  }
+  constexpr int64_t kMaxThreads = 1024;
+  if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
+    return InvalidArgument("number of threads is {}: it must be from 1 to {}, or 0 for one per core",
+                           options.num_threads, kMaxThreads);
+  }
+  return ValidateTreeShape(options.tree);
+}
+
+}  // namespace
+
+AttentionRule RuleOf(const AttentionOptions& options) {
+  const float scale = options.scale.value_or(1.0f / std::sqrt(static_cast<float>(options.head_dim)));
+  return {static_cast<size_t>(options.num_heads),
+          static_cast<size_t>(options.num_kv_heads),
+          {scale, options.softcap},
+          options.window.value_or(0)};
+}
+
+size_t NumThreadsOf(const AttentionOptions& options) {
+  if (options.num_threads > 0) return static_cast<size_t>(options.num_threads);
+  return std::max<size_t>(1, std::thread::hardware_concurrency());
+}
+
+Result<std::vector<KvCache>> MakeShardCaches(const AttentionOptions& options) {
+  if (Status status = ValidateHeads(options); !status.ok()) return status;
+  if (Status status = ValidateNumbers(options); !status.ok()) return status;
+  const Result<KvPageLayout> layout =
+      KvPageLayout::Create(options.k_type, options.v_type, options.head_dim, options.tree.chunk_tokens);
+  if (!layout.ok()) return layout.status();
+  const Result<std::vector<SlotRange>> ranges = EqualRanges(options.tree.num_slots, options.num_shards);
+  if (!ranges.ok()) return ranges.status();
+  std::vector<KvCache> caches;
+  for (const SlotRange& range : *ranges) {
+    Result<KvCache> cache = KvCache::Create({*layout, options.num_kv_heads, options.tree, range});
+    if (!cache.ok()) return cache.status();
+    caches.push_back(std::move(cache).value());
+  }
+  return caches;
+}
+
+}  // namespace pando
