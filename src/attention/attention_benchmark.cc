@@ -73,15 +73,17 @@ class Workload {
     const int64_t first = next_set_++ % num_sets_ * options_.batch;
     for (int64_t i = 0; i < options_.batch; ++i) {
       const size_t block = static_cast<size_t>(i);
-      blocks_[block] = {first + i, num_queries, options_.context - num_queries, queries_.data()};
+      blocks_[block] = {first + i, num_queries, options_.context - num_queries, queries_.as<float>()};
     }
     return blocks_;
   }
 
-  void MakeQueries(int64_t num_queries) {
+  Status MakeQueries(int64_t num_queries) {
+    const size_t count = static_cast<size_t>(num_queries * options_.num_heads * options_.head_dim);
+    if (Status status = queries_.Grow(count * sizeof(float), "the queries"); !status.ok()) return status;
     Random random(3);
-    queries_.resize(static_cast<size_t>(num_queries * options_.num_heads * options_.head_dim));
-    for (float& element : queries_) element = random.Normal();
+    for (size_t i = 0; i < count; ++i) queries_.as<float>()[i] = random.Normal();
+    return Status();
   }
 
   // Keys and values of one step.
@@ -135,7 +137,7 @@ class Workload {
   int64_t num_sets_ = 1;
   int64_t next_set_ = 0;
   std::vector<QueryBlock> blocks_;
-  std::vector<float> queries_;
+  AlignedBuffer queries_;  // the same for all sequences
 };
 
 // The outputs of a step, as Attention gives them (without the caller's order of heads).
@@ -198,9 +200,10 @@ class StraightPass {
     const auto part_begin = [&](size_t i) {
       return num_chunks * static_cast<int64_t>(i) / static_cast<int64_t>(num_parts);
     };
+    std::vector<TokenRange> ranges(group);
     for (int64_t chunk = part_begin(part); chunk < part_begin(part + 1); ++chunk) {
-      const std::vector<TokenRange> ranges(group,
-                                           {0, static_cast<uint32_t>(NumTokensOfChunk(tree, chunk, num_tokens))});
+      std::fill(ranges.begin(), ranges.end(),
+                TokenRange{0, static_cast<uint32_t>(NumTokensOfChunk(tree, chunk, num_tokens))});
       const std::byte* page = cache.page(block.sequence, chunk);
       const std::byte* next_chunk = chunk + 1 < part_begin(part + 1) ? cache.page(block.sequence, chunk + 1) : nullptr;
       for (size_t head = 0; head < rule.num_kv_heads; ++head) {
@@ -225,7 +228,7 @@ Result<AttentionBenchmarkRow> RunAttentionBenchmark(const AttentionBenchmarkOpti
   Result<Workload> made = Workload::Create(options, ReadBandwidthProbe::DefaultBytes());
   if (!made.ok()) return made.status();
   Workload& workload = *made;
-  workload.MakeQueries(1);
+  if (Status status = workload.MakeQueries(1); !status.ok()) return status;
   Result<ReadBandwidthProbe> probe = ReadBandwidthProbe::Create();
   if (!probe.ok()) return probe.status();
   Result<StraightPass> straight = StraightPass::Create(workload, options.batch);
@@ -268,7 +271,7 @@ Result<PrefillBenchmarkRow> RunPrefillBenchmark(const AttentionBenchmarkOptions&
   Result<Workload> made = Workload::Create(options, 0);
   if (!made.ok()) return made.status();
   Workload& workload = *made;
-  workload.MakeQueries(options.context);
+  if (Status status = workload.MakeQueries(options.context); !status.ok()) return status;
   ShardAttention attention(workload.rule());
   ForestStates forest;
   std::vector<double> times_us;

@@ -50,28 +50,6 @@ Result<Row> MeasureRun(const AttentionBenchmarkOptions& run, bool prefill) {
   return ToTableRow(run, *measured);
 }
 
-// Measures in order until all is done or one fails.
-Status Measure(const BenchAttentionPlan& plan, std::vector<Row>& rows) {
-  Progress progress;
-  for (const AttentionBenchmarkOptions& run : plan.runs) {
-    progress.Show(fmt::format("{} of {}: {} ...", rows.size() + 1, plan.runs.size(), DescribeRun(run)));
-    Result<Row> row = MeasureRun(run, plan.prefill);
-    if (!row.ok()) return NamingTheRun(run, row.status());
-    rows.push_back(std::move(row).value());
-  }
-  return Status();
-}
-
-Status RunBenchAttention(const BenchAttentionFlags& flags) {
-  const Result<BenchAttentionPlan> plan = MakeBenchAttentionPlan(flags);
-  if (!plan.ok()) return plan.status();
-  std::vector<Row> rows;
-  Status status = Measure(*plan, rows);
-  // Rows that took minutes are not thrown away because a later one did not fit in memory.
-  if (status.ok() || !rows.empty()) fmt::print("{}", RenderTable(rows, plan->format));
-  return status;
-}
-
 std::function<Status()> AddBenchAttention(CLI::App& app) {
   auto flags = std::make_shared<BenchAttentionFlags>();
   CLI::Option* contexts =
@@ -87,10 +65,29 @@ std::function<Status()> AddBenchAttention(CLI::App& app) {
   AddTextOption(app, "--repeats", "N", flags->repeats, "Measurements per row");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json or jsonl");
   app.footer(kExplanation);
-  return [flags] { return RunBenchAttention(*flags); };
+  return [flags] { return PrintBenchAttention(*flags); };
 }
 
 }  // namespace
+
+Status PrintBenchAttention(const BenchAttentionFlags& flags) {
+  const Result<BenchAttentionPlan> plan = MakeBenchAttentionPlan(flags);
+  if (!plan.ok()) return plan.status();
+  std::vector<Row> rows;
+  Status status;
+  Progress progress;
+  for (const AttentionBenchmarkOptions& run : plan->runs) {
+    progress.Show(fmt::format("{} of {}: {} ...", rows.size() + 1, plan->runs.size(), DescribeRun(run)));
+    Result<Row> row = MeasureRun(run, plan->prefill);
+    status = NamingTheRun(run, row.status());
+    if (!status.ok()) break;
+    rows.push_back(std::move(row).value());
+  }
+  progress.Clear();
+  // Rows that took minutes are not thrown away because a later one did not fit in memory.
+  if (status.ok() || !rows.empty()) fmt::print("{}", RenderTable(rows, plan->format));
+  return status;
+}
 
 const Command kBenchAttentionCommand = {
     "attention", "Decoding against the machine's read bandwidth, or prefill against its multiply-add rate",

@@ -53,13 +53,6 @@ Result<std::vector<int64_t>> ParseContexts(const BenchAttentionFlags& flags) {
   return ParseSizeList("--prefill", flags.prefill, kPrefillRange);
 }
 
-// 65536 is "64K", 1000 is "1000".
-std::string ShortSize(int64_t size) {
-  if (size >= 1 << 20 && size % (1 << 20) == 0) return fmt::format("{}M", size >> 20);
-  if (size >= 1 << 10 && size % (1 << 10) == 0) return fmt::format("{}K", size >> 10);
-  return fmt::format("{}", size);
-}
-
 Row RunFields(const AttentionBenchmarkOptions& run) {
   return {{"kv_type", std::string(KvTypeName(run.kv_type))},
           {"context", run.context},
@@ -104,7 +97,7 @@ Result<BenchAttentionPlan> MakeBenchAttentionPlan(const BenchAttentionFlags& fla
 }
 
 std::string DescribeRun(const AttentionBenchmarkOptions& run) {
-  return fmt::format("{}, {} tokens, {} thread{}", KvTypeName(run.kv_type), ShortSize(run.context), run.num_threads,
+  return fmt::format("{}, {} tokens, {} thread{}", KvTypeName(run.kv_type), FormatSize(run.context), run.num_threads,
                      run.num_threads == 1 ? "" : "s");
 }
 

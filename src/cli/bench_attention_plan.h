@@ -43,6 +43,10 @@ std::string DescribeRun(const AttentionBenchmarkOptions& run);
 Row ToTableRow(const AttentionBenchmarkOptions& run, const AttentionBenchmarkRow& measured);
 Row ToTableRow(const AttentionBenchmarkOptions& run, const PrefillBenchmarkRow& measured);
 
+// Measures all of it and prints the table; what was measured before a failure is printed too.
+// (bench_attention_command.cc)
+Status PrintBenchAttention(const BenchAttentionFlags& flags);
+
 }  // namespace pando::cli
 
 #endif  // PANDO_SRC_CLI_BENCH_ATTENTION_PLAN_H_

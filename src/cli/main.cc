@@ -26,6 +26,7 @@ constexpr int kExitFailed = 1;    // something went wrong while running
 constexpr int kExitBadInput = 2;  // the same command line will fail again
 
 constexpr const char* kExamples = R"(Examples:
+  pando demo                              the same bits on any number of shards, and at what speed
   pando info                              what this machine is and how fast it reads memory
   pando bench attention --contexts 64K    decode attention against the read bandwidth
   pando bench attention --help            all options of a command)";
@@ -41,7 +42,7 @@ struct Group {
   std::vector<const Command*> commands;
 };
 
-std::vector<const Command*> TopCommands() { return {&kInfoCommand}; }
+std::vector<const Command*> TopCommands() { return {&kDemoCommand, &kInfoCommand}; }
 
 std::vector<Group> Groups() {
   return {{"bench",

@@ -98,6 +98,8 @@ TEST(KvCacheTest, WhatDoesNotFitInMemoryIsRefusedAndChangesNothing) {
   const Status status = cache.Reserve(int64_t{1} << 50);
   EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
   EXPECT_THAT(status.message(), HasSubstr("the KV cache needs"));
+  // More bytes than a size_t counts must not come out as few.
+  EXPECT_EQ(cache.Reserve(int64_t{1} << 62).code(), StatusCode::kOutOfMemory);
   EXPECT_EQ(cache.allocated_bytes(), 0u);
 }
 

@@ -1,8 +1,11 @@
 #include "src/kv_cache/page_pool.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "src/base/check.h"
+#include "src/base/errors.h"
+#include "src/base/memory.h"
 
 namespace pando {
 namespace {
@@ -16,6 +19,9 @@ Status PagePool::Reserve(size_t num_pages) {
   if (free_.size() >= num_pages) return Status();
   const size_t missing = num_pages - free_.size();
   const size_t slab_pages = std::max(missing, std::max<size_t>(1, kSlabBytes / page_bytes_));
+  if (slab_pages > std::numeric_limits<size_t>::max() / page_bytes_) {
+    return OutOfMemory("the KV cache needs {} pages of {}: more than any machine has", slab_pages, FormatBytes(page_bytes_));
+  }
   Result<AlignedBuffer> slab = AlignedBuffer::Allocate(slab_pages * page_bytes_, "the KV cache");
   if (!slab.ok()) return slab.status();
   // Room for every page there is: giving pages back never allocates.
