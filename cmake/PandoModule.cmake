@@ -14,8 +14,6 @@ target_compile_options(pando_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast
   # What a designated initializer leaves out has its default.
   -Wno-missing-field-initializers
-  # GCC 12 sees an overlap in every std::string + (GCC bug 105651).
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   # Bits are the law: the compiler may neither fuse nor reassociate what the source does not.
   -ffp-contract=off -fno-fast-math
   $<$<BOOL:${PANDO_WERROR}>:-Werror>)

@@ -1,6 +1,7 @@
 #include "src/attention/attention_benchmark.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "src/attention/attention_options.h"
@@ -16,7 +17,7 @@ namespace {
 // The value at `fraction` of the sorted samples.
 double Quantile(std::vector<double> samples, double fraction) {
   std::sort(samples.begin(), samples.end());
-  return samples[static_cast<size_t>(fraction * static_cast<double>(samples.size() - 1) + 0.5)];
+  return samples[static_cast<size_t>(std::lround(fraction * static_cast<double>(samples.size() - 1)))];
 }
 
 double Median(const std::vector<double>& samples) { return Quantile(samples, 0.5); }

@@ -24,7 +24,7 @@ constexpr const char* kExplanation =
 fingerprint is of all outputs and energies: it is the same for every number of shards. max_error is the largest distance
 of an output from float64 attention on the same keys and values. Then the speed table of `pando bench attention`.
 
-Example:
+Examples:
   pando demo
   pando demo --context 8K)";
 

@@ -1,5 +1,6 @@
 #include "src/kernels/kv_page.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -117,12 +118,12 @@ TEST(KvPageTest, RefusesShapesThatDoNotFit) {
   for (const int64_t head_dim : {-8, 0, 4, 12, 100, 1032}) {
     const Status status = KvPageLayout::Create(KvType::kF16, KvType::kF16, head_dim, 64).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-    EXPECT_THAT(status.message(), HasSubstr("head dim is " + std::to_string(head_dim)));
+    EXPECT_THAT(status.message(), HasSubstr(fmt::format("head dim is {}", head_dim)));
   }
   for (const int64_t chunk_tokens : {-16, 0, 8, 24, 272}) {
     const Status status = KvPageLayout::Create(KvType::kF16, KvType::kF16, 64, chunk_tokens).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-    EXPECT_THAT(status.message(), HasSubstr(std::to_string(chunk_tokens) + " tokens"));
+    EXPECT_THAT(status.message(), HasSubstr(fmt::format("{} tokens", chunk_tokens)));
   }
 }
 
@@ -133,7 +134,7 @@ TEST(KvTypeTest, NamesRoundTripAndUnknownOnesAreNamed) {
   for (const char* name : {"", "F16", "q4_0", "f16 "}) {
     const Status status = ParseKvType(name).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-    EXPECT_THAT(status.message(), HasSubstr("'" + std::string(name) + "'"));
+    EXPECT_THAT(status.message(), HasSubstr(fmt::format("'{}'", name)));
     EXPECT_THAT(status.message(), HasSubstr("f32, f16, bf16 or q8_0"));
   }
 }

@@ -20,7 +20,8 @@ Status PagePool::Reserve(size_t num_pages) {
   const size_t missing = num_pages - free_.size();
   const size_t slab_pages = std::max(missing, std::max<size_t>(1, kSlabBytes / page_bytes_));
   if (slab_pages > std::numeric_limits<size_t>::max() / page_bytes_) {
-    return OutOfMemory("the KV cache needs {} pages of {}: more than any machine has", slab_pages, FormatBytes(page_bytes_));
+    return OutOfMemory("the KV cache needs {} pages of {}: more than any machine has", slab_pages,
+                       FormatBytes(page_bytes_));
   }
   Result<AlignedBuffer> slab = AlignedBuffer::Allocate(slab_pages * page_bytes_, "the KV cache");
   if (!slab.ok()) return slab.status();

@@ -17,9 +17,9 @@ namespace pando {
 namespace HWY_NAMESPACE {
 
 // Asks for the cache line at `at`. GCC 12 drops _mm_prefetch from some always-inlined kernels; it cannot drop this.
-// Keys and values of wide types go to the second-level cache: a page of them and the next one do not fit into the first together, and
-// would push each other out (f16 at 64K tokens on an AVX2 machine: 71 % of the read bandwidth into the first level, 87 % into the second).
-// Two pages of bytes do fit.
+// Keys and values of wide types go to the second-level cache: a page of them and the next one do not fit into the first
+// together, and would push each other out (f16 at 64K tokens on an AVX2 machine: 71 % of the read bandwidth into the
+// first level, 87 % into the second). Two pages of bytes do fit.
 template <size_t kElementBytes>
 HWY_INLINE void PrefetchLine(const std::byte* at) {
 #if HWY_ARCH_X86
