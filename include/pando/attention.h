@@ -4,8 +4,8 @@
 //   Result<Attention> attention = Attention::Create(options);
 //   int64_t sequence = attention->AddSequence();
 //   attention->Append(sequence, k, v);                       // k, v: [tokens][num_kv_heads][head_dim]
-//   attention->Decode({{sequence, 1}}, q, output, energy);   // q, output: [1][num_heads][head_dim]; energy:
-//   [1][num_heads]
+//   attention->Decode({sequence, 1}, q, output, energy);   // q, output: [1][num_heads][head_dim]; energy:
+//   [1][num_heads] [1][num_heads]
 //
 // The queries of a call are the last tokens of their sequences and see what comes before them (causal), so a token is
 // first appended and then attends. Decode is for one or a few queries of each of several sequences, Prefill for many of
@@ -68,6 +68,10 @@ class Attention {
   // their [num_queries][num_heads] natural log-sum-exps, sinks included.
   Status Decode(std::span<const SequenceQueries> sequences, std::span<const float> queries, std::span<float> output,
                 std::span<float> energy = {});
+  Status Decode(SequenceQueries sequence, std::span<const float> queries, std::span<float> output,
+                std::span<float> energy = {}) {
+    return Decode({&sequence, 1}, queries, output, energy);
+  }
   Status Prefill(SequenceQueries sequence, std::span<const float> queries, std::span<float> output,
                  std::span<float> energy = {});
 

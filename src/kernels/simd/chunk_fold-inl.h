@@ -35,7 +35,7 @@ constexpr size_t kVecsPerPanel = kPanel / kLanes;
 // no faster than 4 x 2 on AVX2: what it gains by longer chains it loses by full registers.
 constexpr size_t MaxVecs(size_t rows) {
   if (HWY_TARGET != HWY_AVX2) return 4;
-  constexpr size_t kVecs[] = {4, 4, 4, 2, 2, 2};
+  constexpr size_t kVecs[] = {4, 4, 4, 3, 2, 2};
   return kVecs[rows - 1];
 }
 
