@@ -102,9 +102,12 @@ class Workload {
         cache_(std::move(cache)),
         blocks_(static_cast<size_t>(options.batch)) {}
 
-  // As many sets of sequences as it takes to hold `min_bytes`.
+  // As many sets of sequences as it takes to hold `min_bytes`, within reason: a context of a few tokens stays in the
+  // cache.
   Status Fill(size_t min_bytes) {
-    num_sets_ = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(min_bytes) / StepBytes() + 0.999));
+    constexpr double kMaxSets = 1024;
+    num_sets_ =
+        static_cast<int64_t>(std::clamp(std::ceil(static_cast<double>(min_bytes) / StepBytes()), 1.0, kMaxSets));
     const TreeShape& tree = cache_.options().tree;
     const int64_t num_sequences = num_sets_ * options_.batch;
     if (static_cast<double>(num_sequences) * static_cast<double>(options_.context) > 1e15) {

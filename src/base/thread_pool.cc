@@ -9,6 +9,8 @@ namespace {
 // spinning would take the core from whoever has the work, so there they sleep at once.
 constexpr int kSpinsBeforeSleep = 4000;
 
+constexpr uint32_t kOpen = uint32_t{1} << 31;
+
 void SpinPause() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -48,24 +50,39 @@ void ThreadPool::RunErased(size_t num_tasks, TaskFunction function, void* target
   target_ = target;
   num_tasks_ = num_tasks;
   next_task_.store(0, std::memory_order_relaxed);
-  num_busy_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
+  gate_.store(kOpen, std::memory_order_release);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
   TakeTasks(0);
-  // Every worker checks in once per loop, also one that found nothing left: after this none of them reads the loop's
-  // fields.
-  for (uint32_t busy = num_busy_.load(std::memory_order_acquire); busy != 0;
-       busy = num_busy_.load(std::memory_order_acquire)) {
-    WaitWhileEqual(num_busy_, busy, spin_limit_);
+  // All tasks are taken. Who is inside may still be at its last one; who comes now finds the gate closed.
+  for (uint32_t inside = gate_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen; inside != 0;
+       inside = gate_.load(std::memory_order_acquire)) {
+    WaitWhileEqual(gate_, inside, spin_limit_);
   }
 }
 
+bool ThreadPool::Enter() {
+  uint32_t gate = gate_.load(std::memory_order_relaxed);
+  while ((gate & kOpen) != 0) {
+    if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+void ThreadPool::Leave() {
+  // Only the caller of Run waits here, and only after it closed the gate.
+  if ((gate_.fetch_sub(1, std::memory_order_release) & kOpen) == 0) gate_.notify_one();
+}
+
 void ThreadPool::WorkerLoop(size_t thread) {
-  for (uint32_t seen = 0;; ++seen) {
+  uint32_t seen = 0;
+  while (true) {
     WaitWhileEqual(generation_, seen, spin_limit_);
+    seen = generation_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;
+    if (!Enter()) continue;
     TakeTasks(thread);
-    if (num_busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) num_busy_.notify_one();
+    Leave();
   }
 }
 

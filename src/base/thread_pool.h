@@ -43,14 +43,20 @@ class ThreadPool {
   void WorkerLoop(size_t thread);
   void TakeTasks(size_t thread);
 
-  // The current loop. Written by Run before `generation_` is raised, read by workers after they see it.
+  // Takes part in the loop if it is still open; false if not.
+  bool Enter();
+  void Leave();
+
+  // The current loop. Written by Run while the loop is closed and nobody is inside, read by those who entered.
   TaskFunction function_ = nullptr;
   void* target_ = nullptr;
   size_t num_tasks_ = 0;
 
   alignas(64) std::atomic<size_t> next_task_{0};
-  alignas(64) std::atomic<uint32_t> generation_{0};
-  alignas(64) std::atomic<uint32_t> num_busy_{0};
+  alignas(64) std::atomic<uint32_t> generation_{0};  // counts the loops: what workers sleep on
+  // kOpen while workers may enter the loop, plus the number of those inside. Run waits for those inside, not for
+  // workers that have not woken yet: with more threads than cores that may take a time slice each.
+  alignas(64) std::atomic<uint32_t> gate_{0};
   std::atomic<bool> stopping_{false};
   int spin_limit_ = 0;
   std::vector<std::thread> workers_;

@@ -21,9 +21,12 @@ Result<KvCache> KvCache::Create(const KvCacheOptions& options) {
 }
 
 int64_t KvCache::AddSequence() {
-  const auto unused = std::find_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return !s.in_use; });
-  const int64_t id = unused - sequences_.begin();
-  if (unused == sequences_.end()) sequences_.emplace_back();
+  if (free_ids_.empty()) {
+    free_ids_.push_back(static_cast<int64_t>(sequences_.size()));
+    sequences_.emplace_back();
+  }
+  const int64_t id = free_ids_.back();
+  free_ids_.pop_back();
   sequences_[static_cast<size_t>(id)].in_use = true;
   return id;
 }
@@ -38,6 +41,7 @@ Status KvCache::RemoveSequence(int64_t sequence) {
   Sequence& removed = sequences_[static_cast<size_t>(sequence)];
   for (std::byte* page : removed.pages) pool_.GiveBack(page);
   removed = Sequence();
+  free_ids_.push_back(sequence);
   return Status();
 }
 

@@ -83,6 +83,7 @@ class KvCache {
   KvCacheOptions options_;
   PagePool pool_;
   std::vector<Sequence> sequences_;
+  std::vector<int64_t> free_ids_;
 };
 
 }  // namespace pando
