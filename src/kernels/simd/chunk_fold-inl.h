@@ -31,8 +31,7 @@ constexpr size_t kLanes = hn::MaxLanes(FloatTag());
 constexpr size_t kVecsPerPanel = kPanel / kLanes;
 
 // How many vectors of accumulators each row of a tile has: enough independent FMA chains to hide their latency (8 or
-// more), few enough to stay in registers together with the data and one broadcast factor. 4 x 3 is
-// no faster than 4 x 2 on AVX2: what it gains by longer chains it loses by full registers.
+// more), few enough to stay in registers together with the data and one broadcast factor.
 constexpr size_t MaxVecs(size_t rows) {
   if (HWY_TARGET != HWY_AVX2) return 4;
   constexpr size_t kVecs[] = {4, 4, 4, 3, 2, 2};
@@ -46,9 +45,7 @@ constexpr size_t kScoreStride = kMaxChunkTokens + kPanel;
 struct TileScratch {
   HWY_ALIGN float scores[kMaxTileRows * kScoreStride];  // [row][token], then the weights
   HWY_ALIGN float scaled[kMaxTileRows * kScoreStride];  // weights times a q8_0 block's scales
-  HWY_ALIGN float chunk_max[kPanel];                    // [row], padded to whole vectors, as the next three
-  HWY_ALIGN float chunk_sum[kPanel];
-  HWY_ALIGN float weight[kPanel];  // of whichever of state and chunk has the smaller max
+  std::array<float, kMaxTileRows> weight;               // of whichever of state and chunk has the smaller max
   std::array<bool, kMaxTileRows> chunk_is_hi;
 };
 
@@ -243,13 +240,13 @@ HWY_INLINE void RuleRow(float* scores, size_t chunk_tokens, float softcap, Token
   }
 }
 
-// A NaN among the scores may or may not be the max: it shows in the sum.
-HWY_INLINE float MaxOfRow(const float* scores, size_t chunk_tokens) {
+// In all lanes. A NaN among the scores may or may not be the max: it shows in the sum.
+HWY_INLINE FloatVec MaxOfRow(const float* scores, size_t chunk_tokens) {
   const FloatTag d;
   FloatVec max = hn::Load(d, scores);
   for (size_t token = kLanes; token < chunk_tokens; token += kLanes) max = hn::Max(hn::Load(d, scores + token), max);
   // + 0: a max of -0 and one of +0 are the same number and must be the same bits.
-  return hn::GetLane(hn::MaxOfLanes(d, max)) + 0.0f;
+  return hn::Add(hn::MaxOfLanes(d, max), hn::Zero(d));
 }
 
 // Lane i with i + 8, then i + 4, i + 2 and i + 1, whatever the vectors are.
@@ -269,10 +266,11 @@ HWY_INLINE float AddLanesByHalves(FloatVec (&lane_sums)[kVecsPerPanel]) {
 }
 
 // scores become weights exp(score - max); returns their sum.
-HWY_INLINE float WeighRow(float* scores, size_t chunk_tokens, float max) {
+HWY_INLINE float WeighRow(float* scores, size_t chunk_tokens, FloatVec max) {
   const FloatTag d;
   // No token in range: exp(-inf - 0) is the zero that exp(-inf + inf) would not be.
-  const FloatVec shift = hn::Set(d, max == -std::numeric_limits<float>::infinity() ? 0.0f : max);
+  const auto no_token = hn::Eq(max, hn::Set(d, -std::numeric_limits<float>::infinity()));
+  const FloatVec shift = hn::IfThenZeroElse(no_token, max);
   FloatVec lane_sums[kVecsPerPanel];
   PANDO_UNROLL
   for (size_t i = 0; i < kVecsPerPanel; ++i) lane_sums[i] = hn::Zero(d);
@@ -288,34 +286,19 @@ HWY_INLINE float WeighRow(float* scores, size_t chunk_tokens, float max) {
   return AddLanesByHalves(lane_sums);
 }
 
-// Merges max and sum of the chunk into those of the states, and leaves what the accumulators need for the same.
-HWY_INLINE void MergeMaxAndSum(float* state_max, float* state_sum, size_t rows, TileScratch& scratch) {
+// Merges max and sum of the chunk into those of the row's state, and leaves what the accumulators need for the same.
+// One row in all lanes of a vector: gathering the rows into one vector would wait for their stores.
+HWY_INLINE void MergeMaxAndSum(FloatVec chunk_max, float chunk_sum, float& state_max, float& state_sum, float& weight,
+                               bool& chunk_is_hi) {
   const FloatTag d;
-  HWY_ALIGN float old_max[kPanel] = {};
-  HWY_ALIGN float old_sum[kPanel] = {};
-  std::copy_n(state_max, rows, old_max);
-  std::copy_n(state_sum, rows, old_sum);
-  HWY_ALIGN float new_max[kPanel];
-  HWY_ALIGN float new_sum[kPanel];
-  for (size_t row = 0; row < rows; row += kLanes) {
-    const FloatVec state = hn::Load(d, old_max + row);
-    const FloatVec chunk = hn::Load(d, scratch.chunk_max + row);
-    const auto chunk_is_hi = hn::Gt(chunk, state);
-    const FloatVec hi_max = hn::IfThenElse(chunk_is_hi, chunk, state);
-    const FloatVec w = MergeWeight(hn::IfThenElse(chunk_is_hi, state, chunk), hi_max);
-    const FloatVec state_l = hn::Load(d, old_sum + row);
-    const FloatVec chunk_l = hn::Load(d, scratch.chunk_sum + row);
-    const FloatVec sum =
-        Fma(w, hn::IfThenElse(chunk_is_hi, state_l, chunk_l), hn::IfThenElse(chunk_is_hi, chunk_l, state_l));
-    hn::Store(w, d, scratch.weight + row);
-    hn::Store(hn::IfThenElse(hn::IsNaN(sum), sum, hi_max), d, new_max + row);
-    hn::Store(sum, d, new_sum + row);
-  }
-  for (size_t row = 0; row < rows; ++row) {
-    scratch.chunk_is_hi[row] = scratch.chunk_max[row] > old_max[row];
-    state_max[row] = new_max[row];
-    state_sum[row] = new_sum[row];
-  }
+  const float chunk = hn::GetLane(chunk_max);
+  chunk_is_hi = chunk > state_max;
+  const float hi_max = chunk_is_hi ? chunk : state_max;
+  const float lo_max = chunk_is_hi ? state_max : chunk;
+  weight = hn::GetLane(MergeWeight(hn::Set(d, lo_max), hn::Set(d, hi_max)));
+  const float sum = chunk_is_hi ? Fma(weight, state_sum, chunk_sum) : Fma(weight, chunk_sum, state_sum);
+  state_max = std::isnan(sum) ? sum : hi_max;
+  state_sum = sum;
 }
 
 // ---- Weights x values
@@ -494,13 +477,18 @@ void FoldTile(const ChunkFold& fold, const float* queries, size_t block_row, boo
   for (size_t row = 0; row < kRows; ++row) {
     RuleRow(scratch.scores + row * kScoreStride, layout.chunk_tokens, fold.rule.softcap, ranges[row]);
   }
+  FloatVec chunk_max[kRows];
   for (size_t row = 0; row < kRows; ++row) {
-    scratch.chunk_max[row] = MaxOfRow(scratch.scores + row * kScoreStride, layout.chunk_tokens);
+    chunk_max[row] = MaxOfRow(scratch.scores + row * kScoreStride, layout.chunk_tokens);
+  }
+  float chunk_sum[kRows];
+  for (size_t row = 0; row < kRows; ++row) {
+    chunk_sum[row] = WeighRow(scratch.scores + row * kScoreStride, layout.chunk_tokens, chunk_max[row]);
   }
   for (size_t row = 0; row < kRows; ++row) {
-    scratch.chunk_sum[row] = WeighRow(scratch.scores + row * kScoreStride, layout.chunk_tokens, scratch.chunk_max[row]);
+    MergeMaxAndSum(chunk_max[row], chunk_sum[row], fold.states.max(state_row + row), fold.states.sum(state_row + row),
+                   scratch.weight[row], scratch.chunk_is_hi[row]);
   }
-  MergeMaxAndSum(&fold.states.max(state_row), &fold.states.sum(state_row), kRows, scratch);
   WithElement(layout.v_type, [&](auto element) HWY_ATTR {
     ValueTile<decltype(element), kRows>(values, layout, CommonRange(ranges, kRows), next + layout.values_offset(),
                                         scratch, fold.states.acc(state_row));
