@@ -21,7 +21,9 @@ namespace HWY_NAMESPACE {
 
 // Loops over a tile: unless they are unrolled before registers are given out, the tile stays in memory.
 #undef PANDO_UNROLL
-#if HWY_COMPILER_GCC_ACTUAL
+#if defined(PANDO_NO_UNROLL)
+#define PANDO_UNROLL
+#elif HWY_COMPILER_GCC_ACTUAL
 #define PANDO_UNROLL _Pragma("GCC unroll 16")
 #else
 #define PANDO_UNROLL _Pragma("clang loop unroll(full)")
