@@ -66,6 +66,19 @@ void PackGroup(const AttentionRule& rule, size_t head_dim, const float* queries,
   PackQueries(unpacked, head_dim, num_queries * group, head_dim, packed);
 }
 
+// The rows of into = Merge(into, from). What is empty holds nothing yet; the identity is exact, so it need not be
+// merged.
+void MergeUnlessEmpty(AttentionStateSpan into, bool& into_is_empty, AttentionStateSpan from, bool from_is_empty,
+                      RowRange rows) {
+  if (from_is_empty) return;
+  if (into_is_empty) {
+    CopyRows(from, rows, into, rows.begin);
+  } else {
+    MergeRows(into, from, rows);
+  }
+  into_is_empty = false;
+}
+
 }  // namespace
 
 size_t NumRows(const AttentionRule& rule, std::span<const QueryBlock> blocks) {
@@ -193,16 +206,8 @@ struct ShardAttention::DecodeStep {
     const auto states_of = [&](size_t i) { return SlotStates(static_cast<size_t>(forest[i].begin() - first_slot)); };
     for (size_t owned_slot = 0; owned_slot < num_slots(); ++owned_slot) {
       empty[forest.size()] = is_empty[owned_slot] != 0;
-      PushSubtree(forest, {0, first_slot + static_cast<int64_t>(owned_slot)}, [&](size_t i) {
-        // The identity is exact, so what is empty need not be merged.
-        if (empty[i + 1]) return;
-        if (empty[i]) {
-          CopyRows(states_of(i + 1), rows, states_of(i), rows.begin);
-        } else {
-          MergeRows(states_of(i), states_of(i + 1), rows);
-        }
-        empty[i] = false;
-      });
+      PushSubtree(forest, {0, first_slot + static_cast<int64_t>(owned_slot)},
+                  [&](size_t i) { MergeUnlessEmpty(states_of(i), empty[i], states_of(i + 1), empty[i + 1], rows); });
     }
     for (size_t i = 0; i < forest.size(); ++i) {
       if (empty[i]) SetIdentityRows(states_of(i), rows);
@@ -337,15 +342,8 @@ struct ShardAttention::PrefillStep {
     SubtreeList subtrees;
     for (int64_t slot = cache.options().slots.begin; slot < cache.options().slots.end; ++slot) {
       empty[subtrees.size()] = !FoldSlot(slot, kv_head, first_query, num_queries, scratch, entry(subtrees.size()));
-      PushSubtree(subtrees, {0, slot}, [&](size_t i) {
-        if (empty[i + 1]) return;
-        if (empty[i]) {
-          CopyRows(entry(i + 1), all, entry(i), 0);
-        } else {
-          MergeRows(entry(i), entry(i + 1), all);
-        }
-        empty[i] = false;
-      });
+      PushSubtree(subtrees, {0, slot},
+                  [&](size_t i) { MergeUnlessEmpty(entry(i), empty[i], entry(i + 1), empty[i + 1], all); });
     }
     const size_t to_row = (kv_head * static_cast<size_t>(block.num_queries) + first_query) * group();
     for (size_t i = 0; i < subtrees.size(); ++i) {
