@@ -1,0 +1,169 @@
+// The collectives that are made of Exchange, and so have its deadline, its counters and its way of naming a lost rank.
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/errors.h"
+#include "src/transport/transport.h"
+
+namespace pando {
+namespace {
+
+void Copy(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+void CombineSum(const void* in, void* inout, size_t count, void* /*context*/) {
+  const float* a = static_cast<const float*>(in);
+  float* b = static_cast<float*>(inout);
+  for (size_t i = 0; i < count; ++i) b[i] = a[i] + b[i];
+}
+
+void CombineMax(const void* in, void* inout, size_t count, void* /*context*/) {
+  const float* a = static_cast<const float*>(in);
+  float* b = static_cast<float*>(inout);
+  for (size_t i = 0; i < count; ++i) b[i] = std::max(a[i], b[i]);
+}
+
+}  // namespace
+
+Status Transport::Barrier() {
+  for (int distance = 1; distance < size_; distance *= 2) {
+    const SendPart send{.to = (rank_ + distance) % size_};
+    const ReceivePart receive{.from = (rank_ - distance + size_) % size_};
+    if (Status status = Exchange({&send, 1}, {&receive, 1}); !status.ok()) return status;
+  }
+  return broken_;
+}
+
+// Counted from the root, rank r receives from r without its lowest set bit, and then serves r + 2^k for all 2^k below
+// that bit, the farthest first: with 8 ranks 0 -> 4, then 0 -> 2 and 4 -> 6, then 0 -> 1, 2 -> 3, 4 -> 5, 6 -> 7.
+Status Transport::Broadcast(int root, std::span<std::byte> data) {
+  if (root < 0 || root >= size_) return InvalidArgument("rank {} broadcasts: ranks are 0 to {}", root, size_ - 1);
+  const int position = (rank_ - root + size_) % size_;
+  int bit = 1;
+  while (bit < size_ && (position & bit) == 0) bit *= 2;
+  if (position != 0) {
+    if (Status status = Receive((position - bit + root) % size_, data); !status.ok()) return status;
+  }
+  sends_.clear();
+  for (bit /= 2; bit >= 1; bit /= 2) {
+    if (position + bit >= size_) continue;
+    sends_.push_back({.to = (position + bit + root) % size_, .data = data.data(), .bytes = data.size()});
+  }
+  return Exchange(sends_, {});
+}
+
+Status Transport::CheckShares(std::span<const std::byte> mine, std::span<const std::byte> all,
+                              std::span<const size_t> bytes_of_rank) const {
+  if (!bytes_of_rank.empty() && bytes_of_rank.size() != static_cast<size_t>(size_)) {
+    return InvalidArgument("a gather of {} ranks is given the sizes of {}", size_, bytes_of_rank.size());
+  }
+  size_t total = mine.size() * size_;
+  if (!bytes_of_rank.empty()) {
+    total = 0;
+    for (const size_t bytes : bytes_of_rank) total += bytes;
+    if (bytes_of_rank[rank_] != mine.size()) {
+      return InvalidArgument("rank {} gathers {} bytes and was to have {}", rank_, mine.size(), bytes_of_rank[rank_]);
+    }
+  }
+  if (all.size() != total) {
+    return InvalidArgument("rank {} gathers into {} bytes what is {} in all", rank_, all.size(), total);
+  }
+  return {};
+}
+
+Status Transport::Gather(int root, std::span<const std::byte> mine, std::span<std::byte> all,
+                         std::span<const size_t> bytes_of_rank) {
+  if (root < 0 || root >= size_) return InvalidArgument("rank {} gathers: ranks are 0 to {}", root, size_ - 1);
+  if (rank_ != root) return Send(root, mine);
+  if (Status status = CheckShares(mine, all, bytes_of_rank); !status.ok()) return status;
+  receives_.clear();
+  size_t begin = 0;
+  for (int peer = 0; peer < size_; ++peer) {
+    const size_t bytes = bytes_of_rank.empty() ? mine.size() : bytes_of_rank[peer];
+    if (peer != rank_) receives_.push_back({.from = peer, .data = all.data() + begin, .bytes = bytes});
+    if (peer == rank_) Copy(all.data() + begin, mine.data(), bytes);
+    begin += bytes;
+  }
+  return Exchange({}, receives_);
+}
+
+Status Transport::AllGather(std::span<const std::byte> mine, std::span<std::byte> all,
+                            std::span<const size_t> bytes_of_rank) {
+  if (Status status = CheckShares(mine, all, bytes_of_rank); !status.ok()) return status;
+  sends_.clear();
+  receives_.clear();
+  size_t begin = 0;
+  for (int peer = 0; peer < size_; ++peer) {
+    const size_t bytes = bytes_of_rank.empty() ? mine.size() : bytes_of_rank[peer];
+    if (peer != rank_) receives_.push_back({.from = peer, .data = all.data() + begin, .bytes = bytes});
+    if (peer == rank_) Copy(all.data() + begin, mine.data(), bytes);
+    begin += bytes;
+  }
+  // Each begins with its neighbour, so that not all knock at rank 0 first.
+  for (int i = 1; i < size_; ++i) {
+    sends_.push_back({.to = (rank_ + i) % size_, .data = mine.data(), .bytes = mine.size()});
+  }
+  return Exchange(sends_, receives_);
+}
+
+Status Transport::CheckOperand(std::span<const std::byte> data, const ReduceOperator& reduce) const {
+  if (!broken_.ok()) return broken_;
+  if (reduce.element_bytes == 0 || data.size() % reduce.element_bytes != 0) {
+    return InvalidArgument("an allreduce of {} bytes has elements of {}: the one must be a multiple of the other",
+                           data.size(), reduce.element_bytes);
+  }
+  return {};
+}
+
+// With 2^k <= p < 2^(k+1) ranks and `extra` = p - 2^k, ranks 0 to 2 * extra - 1 first join in pairs, the odd one
+// speaking for both; the 2^k speakers, which stand for adjacent ranges in order, then double the ranges; last, the odd
+// ones tell the even ones.
+Status Transport::AllReduce(std::span<std::byte> data, const ReduceOperator& reduce) {
+  if (Status status = CheckOperand(data, reduce); !status.ok()) return status;
+  if (size_ == 1) return {};
+  if (Status status = received_.Grow(data.size(), "the buffer of an allreduce"); !status.ok()) return status;
+  const size_t count = data.size() / reduce.element_bytes;
+  const std::span<std::byte> received{received_.data(), data.size()};
+
+  int num_speakers = 1;
+  while (num_speakers * 2 <= size_) num_speakers *= 2;
+  const int extra = size_ - num_speakers;
+  const bool in_pair = rank_ < 2 * extra;
+  if (in_pair && rank_ % 2 == 0) {
+    if (Status status = Send(rank_ + 1, data); !status.ok()) return status;
+    return Receive(rank_ + 1, data);
+  }
+  if (in_pair) {
+    if (Status status = Receive(rank_ - 1, received); !status.ok()) return status;
+    reduce.combine(received.data(), data.data(), count, reduce.context);
+  }
+  const int speaker = in_pair ? rank_ / 2 : rank_ - extra;
+  std::byte* mine = data.data();
+  std::byte* theirs = received.data();
+  for (int distance = 1; distance < num_speakers; distance *= 2) {
+    const int other = speaker ^ distance;
+    const int partner = other < extra ? 2 * other + 1 : other + extra;
+    const SendPart send{.to = partner, .data = mine, .bytes = data.size()};
+    const ReceivePart receive{.from = partner, .data = theirs, .bytes = data.size()};
+    if (Status status = Exchange({&send, 1}, {&receive, 1}); !status.ok()) return status;
+    if (partner < rank_) {
+      reduce.combine(theirs, mine, count, reduce.context);
+    } else {
+      reduce.combine(mine, theirs, count, reduce.context);
+      std::swap(mine, theirs);
+    }
+  }
+  Copy(data.data(), mine, data.size());
+  return in_pair ? Send(rank_ - 1, data) : Status();
+}
+
+Status Transport::AllReduceSum(std::span<float> data) {
+  return AllReduce(std::as_writable_bytes(data), {.element_bytes = sizeof(float), .combine = CombineSum});
+}
+
+Status Transport::AllReduceMax(std::span<float> data) {
+  return AllReduce(std::as_writable_bytes(data), {.element_bytes = sizeof(float), .combine = CombineMax});
+}
+
+}  // namespace pando

@@ -1,0 +1,40 @@
+#include "src/transport/wait_error.h"
+
+#include <algorithm>
+
+#include "src/base/check.h"
+#include "src/base/errors.h"
+
+namespace pando {
+
+std::string NameRanks(std::vector<int> ranks) {
+  constexpr size_t kMaxNamed = 8;
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  PANDO_CHECK(!ranks.empty());
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks[0]);
+  if (ranks.size() > kMaxNamed) {
+    return fmt::format("ranks {} and {} others", fmt::join(ranks.begin(), ranks.begin() + 3, ", "), ranks.size() - 3);
+  }
+  return fmt::format("ranks {} and {}", fmt::join(ranks.begin(), ranks.end() - 1, ", "), ranks.back());
+}
+
+std::string NameSeconds(std::chrono::milliseconds time) {
+  return fmt::format("{} s", static_cast<double>(time.count()) / 1000);
+}
+
+Status DeadlineError(int rank, const std::vector<int>& peers, std::chrono::milliseconds timeout) {
+  return Failed(
+      "rank {} waited {} for {}, in vain: it may have ended, be stopped, or be slow; see what it printed, or give it "
+      "more "
+      "time with a longer timeout",
+      rank, NameSeconds(timeout), NameRanks(peers));
+}
+
+Status SizeError(int from, size_t sent_bytes, int to, size_t expected_bytes) {
+  return Failed(
+      "rank {} sent {} bytes to rank {}, which expected {}: start all ranks with the same program and options", from,
+      sent_bytes, to, expected_bytes);
+}
+
+}  // namespace pando
