@@ -7,6 +7,12 @@
 #include "src/base/errors.h"
 
 namespace pando {
+namespace {
+
+constexpr int64_t kLayer = 0;  // the only one of an Attention
+
+}  // namespace
+
 struct Attention::Implementation {
   struct Shard {
     KvCache cache;
@@ -42,7 +48,7 @@ Status Attention::Implementation::MakeBlocks(std::span<const SequenceQueries> se
   size_t used = 0;
   for (const SequenceQueries& wanted : sequences) {
     if (!cache.HasSequence(wanted.sequence)) return InvalidArgument("there is no sequence {}", wanted.sequence);
-    const int64_t num_tokens = cache.num_tokens(wanted.sequence);
+    const int64_t num_tokens = cache.num_tokens(kLayer, wanted.sequence);
     if (wanted.num_queries < 1 || wanted.num_queries > num_tokens) {
       return InvalidArgument("{} queries of sequence {}, which has {} tokens: queries are its last tokens, at least 1",
                              wanted.num_queries, wanted.sequence, num_tokens);
@@ -140,10 +146,10 @@ Status Attention::Reserve(int64_t num_tokens) {
 Status Attention::Append(int64_t sequence, std::span<const float> k, std::span<const float> v) {
   // Memory first, on all shards: an append is on all of them or on none.
   for (Implementation::Shard& shard : implementation_->shards) {
-    if (Status status = shard.cache.PrepareAppend(sequence, k.size(), v.size()); !status.ok()) return status;
+    if (Status status = shard.cache.PrepareAppend(kLayer, sequence, k.size(), v.size()); !status.ok()) return status;
   }
   for (Implementation::Shard& shard : implementation_->shards) {
-    shard.cache.AppendPrepared(sequence, k, v, implementation_->pool);
+    shard.cache.AppendPrepared(kLayer, sequence, k, v, implementation_->pool);
   }
   return Status();
 }
@@ -151,7 +157,7 @@ Status Attention::Append(int64_t sequence, std::span<const float> k, std::span<c
 Result<int64_t> Attention::NumTokens(int64_t sequence) const {
   const KvCache& cache = implementation_->shards.front().cache;
   if (!cache.HasSequence(sequence)) return InvalidArgument("there is no sequence {}", sequence);
-  return cache.num_tokens(sequence);
+  return cache.num_tokens(kLayer, sequence);
 }
 
 Status Attention::Decode(std::span<const SequenceQueries> sequences, std::span<const float> queries,

@@ -127,8 +127,9 @@ class Workload {
       const int64_t sequence = cache_.AddSequence();
       for (int64_t left = options_.context; left > 0; left -= kPieceTokens) {
         const auto tokens = std::span(piece).first(static_cast<size_t>(std::min(kPieceTokens, left)) * token_floats);
-        if (Status status = cache_.PrepareAppend(sequence, tokens.size(), tokens.size()); !status.ok()) return status;
-        cache_.AppendPrepared(sequence, tokens, tokens, *pool_);
+        if (Status status = cache_.PrepareAppend(/*layer=*/0, sequence, tokens.size(), tokens.size()); !status.ok())
+          return status;
+        cache_.AppendPrepared(/*layer=*/0, sequence, tokens, tokens, *pool_);
       }
     }
     return Status();
@@ -208,8 +209,9 @@ class StraightPass {
     for (int64_t chunk = part_begin(part); chunk < part_begin(part + 1); ++chunk) {
       std::fill(ranges.begin(), ranges.end(),
                 TokenRange{0, static_cast<uint32_t>(NumTokensOfChunk(tree, chunk, num_tokens))});
-      const std::byte* page = cache.page(block.sequence, chunk);
-      const std::byte* next_chunk = chunk + 1 < part_begin(part + 1) ? cache.page(block.sequence, chunk + 1) : nullptr;
+      const std::byte* page = cache.page(block.layer, block.sequence, chunk);
+      const std::byte* next_chunk =
+          chunk + 1 < part_begin(part + 1) ? cache.page(block.layer, block.sequence, chunk + 1) : nullptr;
       for (size_t head = 0; head < rule.num_kv_heads; ++head) {
         const size_t row = (block_idx * rule.num_kv_heads + head) * group;
         const std::byte* head_page = page + head * layout.head_bytes();

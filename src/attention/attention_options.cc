@@ -70,7 +70,8 @@ Result<std::vector<KvCache>> MakeShardCaches(const AttentionOptions& options) {
   if (!ranges.ok()) return ranges.status();
   std::vector<KvCache> caches;
   for (const SlotRange& range : *ranges) {
-    Result<KvCache> cache = KvCache::Create({*layout, options.num_kv_heads, options.tree, range});
+    Result<KvCache> cache = KvCache::Create(
+        {*layout, options.num_kv_heads, options.tree, range, /*num_layers=*/1, options.window.value_or(0)});
     if (!cache.ok()) return cache.status();
     caches.push_back(std::move(cache).value());
   }

@@ -148,7 +148,8 @@ struct ShardAttention::DecodeStep {
     const int64_t next = slot + static_cast<int64_t>(num_threads);
     if (next >= cache.options().slots.end) return nullptr;
     const SlotChunks chunks = VisibleChunks(tree(), next, visible);
-    return chunks.empty() ? nullptr : cache.page(block.sequence, ChunkOfSlot(tree(), next, chunks.first_index));
+    return chunks.empty() ? nullptr
+                          : cache.page(block.layer, block.sequence, ChunkOfSlot(tree(), next, chunks.first_index));
   }
 
   // Folds the chunks of one slot, all KV heads of [head_begin, head_end) of a page before the next page: memory is read
@@ -167,9 +168,9 @@ struct ShardAttention::DecodeStep {
     const size_t head_bytes = layout().head_bytes();
     for (int64_t index = chunks.first_index; index < chunks.end_index; ++index) {
       const int64_t chunk = ChunkOfSlot(tree(), slot, index);
-      const std::byte* page = cache.page(block.sequence, chunk);
+      const std::byte* page = cache.page(block.layer, block.sequence, chunk);
       const std::byte* next_page = index + 1 < chunks.end_index
-                                       ? cache.page(block.sequence, ChunkOfSlot(tree(), slot, index + 1))
+                                       ? cache.page(block.layer, block.sequence, ChunkOfSlot(tree(), slot, index + 1))
                                        : FirstPageAfter(block, visible, slot);
       FillRanges(block.first_position, static_cast<size_t>(block.num_queries), group(), rule.window, chunk,
                  tree().chunk_tokens, ranges);
@@ -363,7 +364,7 @@ struct ShardAttention::PrefillStep {
     for (int64_t index = chunks.first_index; index < chunks.end_index; ++index) {
       const int64_t chunk = ChunkOfSlot(tree(), slot, index);
       FillRanges(first_position, num_queries, group(), rule.window, chunk, tree().chunk_tokens, scratch.ranges);
-      const std::byte* page = cache.page(block.sequence, chunk) + kv_head * layout().head_bytes();
+      const std::byte* page = cache.page(block.layer, block.sequence, chunk) + kv_head * layout().head_bytes();
       FoldChunk({&layout(), page, nullptr, rule.score, scratch.packed, scratch.ranges, states, 0, states.rows});
     }
     return true;

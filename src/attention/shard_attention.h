@@ -33,6 +33,7 @@ struct QueryBlock {
   int64_t num_queries = 1;
   int64_t first_position = 0;
   const float* queries = nullptr;  // [num_queries][num_heads][head_dim]
+  int64_t layer = 0;
 };
 
 // A row is one query and one head. Rows are ordered [block][KV head][query][head of the group]: what shares keys and
