@@ -103,6 +103,17 @@ SlotRange SlotsOf(RankRange ranks, std::span<const SlotRange> ownership) {
   return {ownership[static_cast<size_t>(ranks.begin)].begin, ownership[static_cast<size_t>(ranks.end) - 1].end};
 }
 
+int64_t MaxForestSubtrees(std::span<const SlotRange> ownership) {
+  size_t most = 0;
+  const auto num_ranks = static_cast<int>(ownership.size());
+  for (int begin = 0; begin < num_ranks; ++begin) {
+    for (int end = begin + 1; end <= num_ranks; ++end) {
+      most = std::max(most, ForestOf(SlotsOf({begin, end}, ownership)).size());
+    }
+  }
+  return static_cast<int64_t>(most);
+}
+
 int64_t MessageBytes(const Move& move, uint32_t row_parts, const MessageShape& shape,
                      std::span<const SlotRange> ownership) {
   constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));

@@ -129,6 +129,10 @@ RowSpan RowsOf(RowParts parts, uint32_t row_parts, int64_t num_rows);
 // The slots of neighbouring ranks. `ownership[position]` is what the rank at that position owns (slot_ownership.h).
 SlotRange SlotsOf(RankRange ranks, std::span<const SlotRange> ownership);
 
+// The most subtrees that the forest of any neighbouring ranks has: room for any forest that travels, joined in whatever
+// order. 2 log2(p) - 2 for p equal ranks, p a power of two above 2. O(ranks^2), for start-up.
+int64_t MaxForestSubtrees(std::span<const SlotRange> ownership);
+
 struct MessageShape {
   int64_t num_rows = 0;  // query heads x sequences (x queries of each)
   int64_t head_dim = 0;

@@ -158,6 +158,19 @@ TEST_P(EveryScheduleTest, OneRankMovesNothing) {
   EXPECT_EQ(plan.finish_rows, (RowParts{0, 1}));
 }
 
+// A plan is made for one rank alone: with thousands of ranks it holds that rank's moves and nothing else.
+TEST_P(EveryScheduleTest, ThousandsOfRanksArePlannedOneByOne) {
+  const std::vector<RankRange> nodes = EvenNodes(512, 8);
+  for (const int position : {0, 1, 2047, 4095}) {
+    const Plan plan = MakePlan(GetParam(), nodes, position);
+    size_t num_sends = 0;
+    for (const Round& round : plan.rounds) num_sends += round.sends.size();
+    const size_t most = GetParam() == Schedule::kDirect ? 4095 : 2 * 12;
+    EXPECT_LE(num_sends, most);
+    EXPECT_GE(num_sends, 1u);
+  }
+}
+
 // What the joins of a plan leave is the forest that MessageBytes counts, also where ranks own nothing.
 RC_GTEST_PROP(ScheduleTest, ForestsOfUnevenOwnersJoinToWhatIsCounted, ()) {
   const int num_ranks = *rc::gen::inRange(1, 20);

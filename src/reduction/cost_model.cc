@@ -1,0 +1,240 @@
+#include "src/reduction/cost_model.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <tuple>
+
+#include "src/base/check.h"
+
+namespace pando {
+namespace {
+
+double MergeSeconds(const CostModel& model, int64_t bytes) {
+  return static_cast<double>(bytes) * model.merge_seconds_per_byte;
+}
+
+// The cores of one node, each free from some time on.
+class Cores {
+ public:
+  explicit Cores(size_t count) : free_at_(count, 0.0) {}
+
+  // Runs for `seconds` from `earliest` or as soon as a core is free, and returns the end. Takes the core that has been
+  // idle for the shortest time, so that those idle for longer stay free for work that is simulated later but begins
+  // earlier.
+  double Run(double earliest, double seconds) {
+    double* best = &free_at_.front();
+    for (double& free_at : free_at_) {
+      const bool is_better = free_at <= earliest ? (*best > earliest || free_at > *best) : free_at < *best;
+      if (is_better) best = &free_at;
+    }
+    *best = std::max(*best, earliest) + seconds;
+    return *best;
+  }
+
+ private:
+  std::vector<double> free_at_;
+};
+
+// Time passes here: when each rank, link and core is free again. Ranks are positions.
+class Simulation {
+ public:
+  Simulation(std::span<const Plan> plans, const CostModel& model, const MessageShape& shape)
+      : plans_(plans), model_(model), shape_(shape), free_at_(plans.size(), 0.0), node_of_(plans.size()) {
+    const std::vector<RankRange>& nodes = model.order.nodes;
+    for (size_t node = 0; node < nodes.size(); ++node) {
+      for (int position = nodes[node].begin; position < nodes[node].end; ++position) At(node_of_, position) = node;
+    }
+    out_free_at_.resize(nodes.size(), 0.0);
+    in_free_at_.resize(nodes.size(), 0.0);
+    const int limit = model.topology.cores_per_node;
+    for (const RankRange& node : nodes) {
+      cores_.emplace_back(static_cast<size_t>(limit == 0 ? node.size() : std::min(limit, node.size())));
+    }
+  }
+
+  double Run() {
+    const size_t num_rounds = plans_[0].rounds.size();
+    for (size_t round_index = 0; round_index <= num_rounds; ++round_index) {
+      for (const Plan& plan : plans_) {
+        if (plan.finish_before == round_index) Finish(plan);
+      }
+      if (round_index < num_rounds) ReceiveAll(SendAll(round_index));
+    }
+    return std::ranges::max(free_at_);
+  }
+
+ private:
+  struct Message {
+    int to;
+    double first_byte_at;    // of what is still to come over the receiving node's link
+    double copy_in_seconds;  // on that link; 0 inside a node
+    double receive_overhead_seconds;
+    double merge_seconds;
+    double arrives_at;  // the last byte
+  };
+
+  template <typename T>
+  static T& At(std::vector<T>& values, int position) {
+    return values[static_cast<size_t>(position)];
+  }
+
+  const LinkModel& LinkBetween(int a, int b) const {
+    const auto place = [&](int position) {
+      return model_.topology.places[static_cast<size_t>(model_.order.rank_at[static_cast<size_t>(position)])];
+    };
+    return model_.topology.link(LevelBetween(place(a), place(b)));
+  }
+
+  void Occupy(int position, double earliest, double seconds) {
+    double& free_at = At(free_at_, position);
+    free_at = std::max(earliest, free_at);
+    if (seconds > 0) free_at = cores_[At(node_of_, position)].Run(free_at, seconds);
+  }
+
+  void Finish(const Plan& plan) {
+    const int64_t num_rows = RowsOf(plan.finish_rows, plan.row_parts, shape_.num_rows).size();
+    const auto state_bytes = static_cast<int64_t>(sizeof(float)) * num_rows * (shape_.head_dim + 2);
+    if (state_bytes > 0) Occupy(plan.position, 0, MergeSeconds(model_, state_bytes));
+  }
+
+  Message Send(const Plan& plan, const Move& move, int64_t bytes) {
+    const LinkModel& link = LinkBetween(plan.position, move.peer);
+    const double copy_seconds = static_cast<double>(bytes) / link.bytes_per_second;
+    const double way_seconds =
+        std::max(0.0, link.latency_seconds - link.send_overhead_seconds - link.receive_overhead_seconds);
+    Message message = {.to = move.peer, .receive_overhead_seconds = link.receive_overhead_seconds};
+    if (move.content == Content::kForest) message.merge_seconds = MergeSeconds(model_, bytes);
+    const size_t from = At(node_of_, plan.position);
+    if (from == At(node_of_, move.peer)) {
+      Occupy(plan.position, 0, link.send_overhead_seconds + copy_seconds);
+      message.first_byte_at = At(free_at_, plan.position) + way_seconds;
+      return message;
+    }
+    Occupy(plan.position, 0, link.send_overhead_seconds);
+    const double leaves_at = std::max(At(free_at_, plan.position), out_free_at_[from]);
+    out_free_at_[from] = leaves_at + copy_seconds;
+    // The first byte may be received while the last is still being sent.
+    message.first_byte_at = leaves_at + way_seconds;
+    message.copy_in_seconds = copy_seconds;
+    return message;
+  }
+
+  // The sends of all ranks. The rank that is free first goes first; among those, the one that has sent the least.
+  std::vector<Message> SendAll(size_t round_index) {
+    using Turn = std::tuple<double, size_t, int>;  // free at, messages posted, position
+    std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
+    for (const Plan& plan : plans_) turns.emplace(At(free_at_, plan.position), 0, plan.position);
+    std::vector<Message> messages;
+    while (!turns.empty()) {
+      const auto [free_at, num_posted, position] = turns.top();
+      turns.pop();
+      const Plan& plan = plans_[static_cast<size_t>(position)];
+      const std::vector<Move>& sends = plan.rounds[round_index].sends;
+      if (num_posted == sends.size()) continue;
+      const Move& move = sends[num_posted];
+      const int64_t bytes = MessageBytes(move, plan.row_parts, shape_, model_.ownership);
+      if (bytes > 0) messages.push_back(Send(plan, move, bytes));
+      turns.emplace(At(free_at_, position), num_posted + 1, position);
+    }
+    return messages;
+  }
+
+  // Takes the messages in, those between nodes over the receiving node's link, and joins what a rank has received once
+  // the last is there.
+  void ReceiveAll(std::vector<Message> messages) {
+    std::ranges::stable_sort(messages, {}, &Message::first_byte_at);
+    std::vector<double> merge_seconds(plans_.size(), 0.0);
+    for (Message& message : messages) {
+      message.arrives_at = message.first_byte_at;
+      if (message.copy_in_seconds > 0) {
+        double& in_free_at = in_free_at_[At(node_of_, message.to)];
+        in_free_at = std::max(in_free_at, message.first_byte_at) + message.copy_in_seconds;
+        message.arrives_at = in_free_at;
+      }
+    }
+    std::ranges::stable_sort(messages, {}, &Message::arrives_at);
+    for (const Message& message : messages) {
+      Occupy(message.to, message.arrives_at, message.receive_overhead_seconds);
+      At(merge_seconds, message.to) += message.merge_seconds;
+    }
+    std::vector<int> positions(plans_.size());
+    std::iota(positions.begin(), positions.end(), 0);
+    std::ranges::stable_sort(positions, {}, [&](int position) { return At(free_at_, position); });
+    for (const int position : positions) Occupy(position, 0, At(merge_seconds, position));
+  }
+
+  std::span<const Plan> plans_;
+  const CostModel& model_;
+  MessageShape shape_;
+  std::vector<double> free_at_;      // by position
+  std::vector<size_t> node_of_;      // by position
+  std::vector<double> out_free_at_;  // by node
+  std::vector<double> in_free_at_;   // by node
+  std::vector<Cores> cores_;         // by node
+};
+
+// Every rank to its partner, `partner(rank)`, at once: the slowest pair, a node's messages one after the other.
+template <typename Partner>
+double SlowestExchangeSeconds(const CostModel& model, int64_t bytes, Partner partner) {
+  const std::vector<RankPlace>& places = model.topology.places;
+  std::vector<int64_t> num_leaving(model.order.nodes.size(), 0);
+  const auto node_of = [&](size_t rank) {
+    const int position = model.order.position_of[rank];
+    return static_cast<size_t>(std::ranges::upper_bound(model.order.nodes, position, {}, &RankRange::end) -
+                               model.order.nodes.begin());
+  };
+  double slowest = 0;
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    const size_t other = partner(rank);
+    if (other >= places.size() || other == rank) continue;
+    const LinkLevel level = LevelBetween(places[rank], places[other]);
+    const int64_t num_before = level == LinkLevel::kBetweenNodes ? num_leaving[node_of(rank)]++ : 0;
+    slowest = std::max(slowest, TransferSeconds(model.topology.link(level), bytes * (1 + num_before)));
+  }
+  return slowest;
+}
+
+int64_t FloatBytes(int64_t count) { return count * static_cast<int64_t>(sizeof(float)); }
+
+}  // namespace
+
+double PredictSeconds(std::span<const Plan> plans, const CostModel& model, const MessageShape& shape) {
+  PANDO_CHECK(plans.size() == model.topology.places.size() && plans.size() == model.ownership.size());
+  return Simulation(plans, model, shape).Run();
+}
+
+double EstimateAllreduceSeconds(const CostModel& model, int64_t bytes) {
+  const auto num_ranks = static_cast<size_t>(model.num_ranks());
+  double seconds = 0;
+  double hop_seconds = 0;
+  for (size_t distance = 1; distance < num_ranks; distance *= 2) {
+    hop_seconds = SlowestExchangeSeconds(model, bytes, [&](size_t rank) { return rank ^ distance; });
+    seconds += hop_seconds + MergeSeconds(model, bytes);
+  }
+  return std::has_single_bit(num_ranks) ? seconds : seconds + hop_seconds;
+}
+
+double EstimateForestAllreduceSeconds(const CostModel& model, const MessageShape& shape) {
+  const int64_t max_subtrees = MaxForestSubtrees(model.ownership);
+  return EstimateAllreduceSeconds(model, FloatBytes(max_subtrees * shape.num_rows * (shape.head_dim + 2)));
+}
+
+double EstimatePaperSeconds(const CostModel& model, const MessageShape& shape) {
+  return 2 * EstimateAllreduceSeconds(model, FloatBytes(shape.num_rows)) +
+         EstimateAllreduceSeconds(model, FloatBytes(shape.num_rows * shape.head_dim));
+}
+
+double EstimateRingSeconds(const CostModel& model, int64_t kv_bytes_per_shard) {
+  const auto num_ranks = static_cast<size_t>(model.num_ranks());
+  const std::vector<int>& rank_at = model.order.rank_at;
+  const double step_seconds = SlowestExchangeSeconds(model, kv_bytes_per_shard, [&](size_t rank) {
+    const auto position = static_cast<size_t>(model.order.position_of[rank]);
+    return static_cast<size_t>(rank_at[(position + 1) % num_ranks]);
+  });
+  return static_cast<double>(num_ranks - 1) * step_seconds;
+}
+
+}  // namespace pando

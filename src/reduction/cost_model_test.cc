@@ -1,0 +1,149 @@
+#include "src/reduction/cost_model.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <vector>
+
+#include "src/reduction/slot_ownership.h"
+#include "src/reduction/testing/invented_cluster.h"
+
+namespace pando {
+namespace {
+
+// One row of head_dim 254 is a state of 1024 bytes and a result of 1020.
+constexpr MessageShape kOneKilobyte = {.num_rows = 1, .head_dim = 254};
+constexpr LinkModel kSlow = {.latency_seconds = 20e-6, .bytes_per_second = 1e8};  // 10.24 us per kilobyte
+constexpr LinkModel kFast = {.latency_seconds = 1e-6, .bytes_per_second = 1e10};
+
+double Predict(Schedule schedule, const CostModel& model, const MessageShape& shape) {
+  return PredictSeconds(MakePlans(schedule, model.order.nodes), model, shape);
+}
+
+TEST(PredictSecondsTest, OneRankOnlyFinishes) {
+  CostModel model = InventCluster({1}, kFast, kSlow);
+  EXPECT_EQ(Predict(Schedule::kButterfly, model, kOneKilobyte), 0);
+  model.merge_seconds_per_byte = 1e-9;
+  EXPECT_NEAR(Predict(Schedule::kDirect, model, kOneKilobyte), 1.024e-6, 1e-15);
+}
+
+TEST(PredictSecondsTest, OneMessageIsLatencyPlusBytesOverBandwidthPlusMerge) {
+  CostModel model = InventCluster({1, 1}, kFast, kSlow);
+  model.merge_seconds_per_byte = 1e-9;
+  const double merge_and_finish_seconds = 2 * 1.024e-6;
+  for (const Schedule schedule : {Schedule::kButterfly, Schedule::kDirect, Schedule::kTwoLevel}) {
+    EXPECT_NEAR(Predict(schedule, model, kOneKilobyte), 20e-6 + 10.24e-6 + merge_and_finish_seconds, 1e-12);
+  }
+  // Overheads are a part of the latency.
+  model.topology.links[static_cast<size_t>(LinkLevel::kBetweenNodes)].send_overhead_seconds = 3e-6;
+  model.topology.links[static_cast<size_t>(LinkLevel::kBetweenNodes)].receive_overhead_seconds = 2e-6;
+  EXPECT_NEAR(Predict(Schedule::kDirect, model, kOneKilobyte), 20e-6 + 10.24e-6 + merge_and_finish_seconds, 1e-12);
+}
+
+TEST(PredictSecondsTest, HopsAddUp) {
+  const CostModel model = InventCluster(std::vector<int>(16, 1), kFast, kSlow);
+  EXPECT_NEAR(Predict(Schedule::kButterfly, model, kOneKilobyte), 4 * (20e-6 + 10.24e-6), 1e-12);
+}
+
+TEST(PredictSecondsTest, SendOverheadsFollowOneAnother) {
+  LinkModel link = kFast;
+  link.bytes_per_second = 1e15;
+  link.send_overhead_seconds = 0.25e-6;
+  const CostModel model = InventCluster({8}, link, kSlow);
+  EXPECT_NEAR(Predict(Schedule::kDirect, model, kOneKilobyte), 6 * 0.25e-6 + 1e-6, 1e-9);
+  // What comes in is taken in one by one, too.
+  LinkModel receiving = link;
+  receiving.send_overhead_seconds = 0;
+  receiving.receive_overhead_seconds = 0.25e-6;
+  const CostModel other = InventCluster({8}, receiving, kSlow);
+  EXPECT_NEAR(Predict(Schedule::kDirect, other, kOneKilobyte), 1e-6 + 6 * 0.25e-6, 1e-9);
+}
+
+TEST(PredictSecondsTest, MessagesOfANodeShareItsLink) {
+  // Two nodes of four: in the last hop of a butterfly four kilobytes leave each node.
+  const LinkModel free = {.latency_seconds = 0, .bytes_per_second = 1e15};
+  const CostModel model = InventCluster({4, 4}, free, kSlow);
+  EXPECT_NEAR(Predict(Schedule::kButterfly, model, kOneKilobyte), 20e-6 + 4 * 10.24e-6, 1e-9);
+  EXPECT_NEAR(Predict(Schedule::kTwoLevel, model, kOneKilobyte), 20e-6 + 10.24e-6, 1e-9);
+}
+
+TEST(PredictSecondsTest, ManySendersShareTheReceiversLink) {
+  const CostModel model = InventCluster({1, 1, 1, 1}, kFast, kSlow);
+  // The last of three arrives three transfers after the first byte of the first.
+  EXPECT_NEAR(Predict(Schedule::kDirect, model, kOneKilobyte), 20e-6 + 3 * 10.24e-6, 1e-9);
+}
+
+TEST(PredictSecondsTest, RanksWaitForCores) {
+  LinkModel link = {.latency_seconds = 1e-6, .bytes_per_second = 1e15, .send_overhead_seconds = 1e-6};
+  CostModel model = InventCluster({8}, link, kSlow);
+  EXPECT_NEAR(Predict(Schedule::kDirect, model, kOneKilobyte), 7e-6, 1e-9);
+  model.topology.cores_per_node = 8;
+  EXPECT_NEAR(Predict(Schedule::kDirect, model, kOneKilobyte), 7e-6, 1e-9);
+  model.topology.cores_per_node = 2;  // 56 messages by 2 cores
+  EXPECT_NEAR(Predict(Schedule::kDirect, model, kOneKilobyte), 28e-6, 1e-9);
+}
+
+TEST(PredictSecondsTest, EmptyForestsCostNothing) {
+  CostModel model = InventCluster({1, 1, 1, 1}, kFast, kSlow);
+  model.ownership = WeightedRanges(64, std::vector<double>{1, 0, 0, 0}).value();
+  // Rank 0 sends three, nobody else any.
+  EXPECT_NEAR(Predict(Schedule::kDirect, model, kOneKilobyte), 20e-6 + 3 * 10.24e-6, 1e-9);
+  EXPECT_EQ(Predict(Schedule::kDirect, model, {.num_rows = 0, .head_dim = 254}), 0);
+}
+
+RC_GTEST_PROP(PredictSecondsTest, SlowerLinksAndMoreRowsNeverTakeLess, ()) {
+  const auto node_sizes = *rc::gen::element(std::vector<int>{8}, std::vector<int>{2, 2, 2, 2},
+                                            std::vector<int>{1, 1, 1}, std::vector<int>{3, 5, 8});
+  const Schedule schedule =
+      *rc::gen::element(Schedule::kButterfly, Schedule::kTwoLevel, Schedule::kDirect, Schedule::kReduceScatter);
+  LinkModel slow = {.latency_seconds = *rc::gen::inRange(1, 100) * 1e-6,
+                    .bytes_per_second = *rc::gen::inRange(1, 100) * 1e8};
+  const int64_t num_rows = 16 * *rc::gen::inRange<int64_t>(0, 40);
+  const auto seconds = [&](int64_t rows) {
+    return Predict(schedule, InventCluster(node_sizes, kFast, slow), {.num_rows = rows, .head_dim = 128});
+  };
+  const double before = seconds(num_rows);
+  RC_ASSERT(seconds(num_rows + 16) >= before);
+  slow.latency_seconds *= 2;
+  const double after_latency = seconds(num_rows);
+  RC_ASSERT(after_latency >= before);
+  slow.bytes_per_second /= 2;
+  RC_ASSERT(seconds(num_rows) >= after_latency);
+}
+
+// ---- Closed forms.
+
+TEST(EstimateTest, AllreduceIsOneHopPerDoubling) {
+  const CostModel eight = InventCluster(std::vector<int>(8, 1), kFast, kSlow);
+  EXPECT_NEAR(EstimateAllreduceSeconds(eight, 1024), 3 * (20e-6 + 10.24e-6), 1e-12);
+  const CostModel six = InventCluster(std::vector<int>(6, 1), kFast, kSlow);
+  EXPECT_NEAR(EstimateAllreduceSeconds(six, 1024), 4 * (20e-6 + 10.24e-6), 1e-12);
+  EXPECT_EQ(EstimateAllreduceSeconds(InventCluster({1}, kFast, kSlow), 1024), 0);
+}
+
+TEST(EstimateTest, AllreduceOfANodeSharesItsLink) {
+  const CostModel model = InventCluster({2, 2}, kFast, kSlow);
+  EXPECT_NEAR(EstimateAllreduceSeconds(model, 1024), TransferSeconds(kFast, 1024) + TransferSeconds(kSlow, 2 * 1024),
+              1e-12);
+}
+
+TEST(EstimateTest, PaperIsThreeAllreduces) {
+  const CostModel model = InventCluster(std::vector<int>(8, 1), kFast, kSlow);
+  const double bytes_seconds = 4.0 * (1 + 254 + 1) / kSlow.bytes_per_second;
+  EXPECT_NEAR(EstimatePaperSeconds(model, kOneKilobyte), 3 * (3 * 20e-6 + bytes_seconds), 1e-12);
+}
+
+TEST(EstimateTest, ForestAllreduceHasRoomForAnyForest) {
+  const CostModel model = InventCluster(std::vector<int>(8, 1), kFast, kSlow);
+  EXPECT_EQ(MaxForestSubtrees(model.ownership), 4);
+  EXPECT_NEAR(EstimateForestAllreduceSeconds(model, kOneKilobyte), EstimateAllreduceSeconds(model, 4 * 1024), 1e-12);
+}
+
+TEST(EstimateTest, RingPassesEveryShardToEveryOtherRank) {
+  const CostModel model = InventCluster({2, 2}, kFast, kSlow);
+  EXPECT_NEAR(EstimateRingSeconds(model, 1'000'000), 3 * (20e-6 + 10e-3), 1e-9);
+  EXPECT_EQ(EstimateRingSeconds(InventCluster({1}, kFast, kSlow), 1'000'000), 0);
+}
+
+}  // namespace
+}  // namespace pando
