@@ -9,7 +9,9 @@
 //   Status status = transport.Wait(*transfer);
 //
 // - One thread at a time uses a Transport.
-// - Both sides know the size of a message. One of another size is an error that names the rank and both sizes.
+// - Both sides know the size of a message. One of another size is an error that names the ranks and the sizes (inproc:
+// on
+//   both sides; mpi: on the receiver's).
 // - Messages between two ranks arrive in the order in which they were started.
 // - A send may wait until its receive is started (never count on a buffer in between): two ranks that send to each
 // other

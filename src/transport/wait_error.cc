@@ -37,4 +37,11 @@ Status SizeError(int from, size_t sent_bytes, int to, size_t expected_bytes) {
       sent_bytes, to, expected_bytes);
 }
 
+Status TooLongError(int from, int to, size_t expected_bytes) {
+  return Failed(
+      "rank {} sent more bytes to rank {} than the {} that it expected: start all ranks with the same program and "
+      "options",
+      from, to, expected_bytes);
+}
+
 }  // namespace pando

@@ -23,6 +23,9 @@ Status DeadlineError(int rank, const std::vector<int>& peers, std::chrono::milli
 // `from` sent another size than `to` was to receive.
 Status SizeError(int from, size_t sent_bytes, int to, size_t expected_bytes);
 
+// The same where only this is known: it is more (MPI does not say how much was cut off).
+Status TooLongError(int from, int to, size_t expected_bytes);
+
 }  // namespace pando
 
 #endif  // PANDO_SRC_TRANSPORT_WAIT_ERROR_H_

@@ -28,8 +28,9 @@ TEST(WaitErrorTest, SaysWhoWaitedForWhomHowLongAndWhatToDo) {
   EXPECT_THAT(DeadlineError(0, {2}, std::chrono::seconds(30)).message(), HasSubstr("waited 30 s"));
 }
 
-TEST(WaitErrorTest, SaysBothSizes) {
+TEST(WaitErrorTest, SaysBothSizesWhereTheyAreKnown) {
   EXPECT_THAT(SizeError(1, 8, 0, 16).message(), HasSubstr("rank 1 sent 8 bytes to rank 0, which expected 16"));
+  EXPECT_THAT(TooLongError(1, 0, 16).message(), HasSubstr("rank 1 sent more bytes to rank 0 than the 16"));
 }
 
 }  // namespace

@@ -1,0 +1,368 @@
+#include "src/transport/mpi/mpi_transport.h"
+
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "src/base/errors.h"
+#include "src/transport/launch.h"
+#include "src/transport/mpi/watchdog.h"
+#include "src/transport/wait_error.h"
+
+namespace pando {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One tag for all messages: they arrive in the order in which they were started. Nothing is ever sent with the other.
+constexpr int kMessageTag = 1;
+constexpr int kNoMessageTag = 2;
+
+Status MpiError(int rank, const char* call, int code) {
+  char text[MPI_MAX_ERROR_STRING] = "unknown error";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return Failed("rank {}: {} failed: {}", rank, call, text);
+}
+
+int ErrorClass(int code) {
+  int error_class = code;
+  MPI_Error_class(code, &error_class);
+  return error_class;
+}
+
+// How a rank passes the time until a message comes: it spins for what a hop takes, then gives way to others, then
+// sleeps a little between looks. With more ranks than cores on the node it gives way at once: the core may be what the
+// awaited rank needs.
+class Patience {
+ public:
+  explicit Patience(bool oversubscribed) : spin_(oversubscribed ? 0 : 1000), yield_(oversubscribed ? 300 : 10'000) {}
+
+  void Pause(std::chrono::microseconds waited) const {
+    constexpr std::chrono::microseconds kNap{50};
+    if (waited < spin_) return;
+    if (waited < yield_) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+
+ private:
+  std::chrono::microseconds spin_;
+  std::chrono::microseconds yield_;
+};
+
+// MPI's operators take no context: this is the one of the MPI_Allreduce under way. One thread calls MPI.
+const ReduceOperator* current_reduce = nullptr;
+
+void CombineCurrent(void* in, void* inout, int* count, MPI_Datatype* /*type*/) {
+  current_reduce->combine(in, inout, static_cast<size_t>(*count), current_reduce->context);
+}
+
+class MpiTransport : public Transport {
+ public:
+  MpiTransport(int rank, int size, const MpiOptions& options, std::unique_ptr<Watchdog> watchdog, MPI_Comm communicator,
+               bool finalize)
+      : Transport("mpi", rank, size, {.timeout = options.timeout}),
+        max_message_bytes_(std::clamp<size_t>(options.max_message_bytes, 1, INT_MAX)),
+        watchdog_(std::move(watchdog)),
+        communicator_(communicator),
+        finalize_(finalize) {}
+  ~MpiTransport() override;
+
+  // What only MPI knows: the nodes of the ranks, and the operator of AllReduce.
+  Status Prepare();
+
+  void Progress() override;
+  Status AllReduce(std::span<std::byte> data, const ReduceOperator& reduce) override;
+  Status AllReduceSum(std::span<float> data) override { return AllReduceFloats(data, MPI_SUM); }
+  Status AllReduceMax(std::span<float> data) override { return AllReduceFloats(data, MPI_MAX); }
+
+ private:
+  // One MPI message: a piece of a part.
+  struct Piece {
+    int peer = 0;
+    bool is_send = false;
+    bool done = false;
+    int bytes = 0;
+  };
+  struct PendingTransfer {
+    std::vector<MPI_Request> requests;
+    std::vector<Piece> pieces;
+    std::vector<int> finished;  // room for MPI_Testsome's answer
+    std::vector<MPI_Status> statuses;
+  };
+
+  Status StartIn(int slot, std::span<const SendPart> sends, std::span<const ReceivePart> receives) override;
+  Status WaitFor(int slot) override;
+
+  Status StartPieces(PendingTransfer& transfer, bool is_send, int peer, const std::byte* data, size_t bytes);
+  // Lets MPI work and notes what is finished. True when all is.
+  Result<bool> Test(PendingTransfer& transfer);
+  Status CheckFinished(const Piece& piece, const MPI_Status& status, bool has_error) const;
+  Status FindNodes();
+  Status AllReduceFloats(std::span<float> data, MPI_Op op);
+  Status AllReduceWith(std::span<std::byte> data, size_t count, MPI_Datatype type, MPI_Op op);
+  Result<MPI_Datatype> TypeOf(size_t element_bytes);
+
+  size_t max_message_bytes_;
+  std::unique_ptr<Watchdog> watchdog_;
+  MPI_Comm communicator_;
+  bool finalize_;
+  bool oversubscribed_ = false;
+  MPI_Op combine_ = MPI_OP_NULL;
+  std::vector<std::pair<size_t, MPI_Datatype>> types_;  // by element size; a program has a few
+  std::array<PendingTransfer, kMaxPending> transfers_;
+};
+
+MpiTransport::~MpiTransport() {
+  if (!broken().ok()) return;
+  for (auto& [bytes, type] : types_) MPI_Type_free(&type);
+  if (combine_ != MPI_OP_NULL) MPI_Op_free(&combine_);
+  {
+    const Watchdog::Watch watch(*watchdog_, "MPI_Comm_free");
+    MPI_Comm_free(&communicator_);
+  }
+  if (!finalize_) return;
+  const Watchdog::Watch watch(*watchdog_, "MPI_Finalize");
+  MPI_Finalize();
+}
+
+Status MpiTransport::Prepare() {
+  for (int peer = 0; peer < size(); ++peer) process_of_rank_[peer] = peer;
+  if (const int code = MPI_Op_create(CombineCurrent, /*commute=*/0, &combine_); code != MPI_SUCCESS) {
+    return MpiError(rank(), "MPI_Op_create", code);
+  }
+  return FindNodes();
+}
+
+Status MpiTransport::FindNodes() {
+  const Watchdog::Watch watch(*watchdog_, "MPI_Comm_split_type");
+  MPI_Comm node = MPI_COMM_NULL;
+  int code = MPI_Comm_split_type(communicator_, MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &node);
+  if (code != MPI_SUCCESS) return MpiError(rank(), "MPI_Comm_split_type", code);
+  int ranks_on_node = 0;
+  MPI_Comm_size(node, &ranks_on_node);
+  oversubscribed_ = ranks_on_node > sysconf(_SC_NPROCESSORS_ONLN);
+  // A node is known by its lowest rank.
+  int leader = rank();
+  code = MPI_Bcast(&leader, 1, MPI_INT, 0, node);
+  std::vector<int> leaders(size());
+  if (code == MPI_SUCCESS) code = MPI_Allgather(&leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, communicator_);
+  MPI_Comm_free(&node);
+  if (code != MPI_SUCCESS) return MpiError(rank(), "MPI_Allgather", code);
+  int num_nodes = 0;
+  for (int peer = 0; peer < size(); ++peer) {
+    node_of_rank_[peer] = leaders[peer] == peer ? num_nodes++ : node_of_rank_[leaders[peer]];
+  }
+  return {};
+}
+
+Status MpiTransport::StartPieces(PendingTransfer& transfer, bool is_send, int peer, const std::byte* data,
+                                 size_t bytes) {
+  size_t begin = 0;
+  do {  // An empty part is one empty message.
+    const int piece = static_cast<int>(std::min(bytes - begin, max_message_bytes_));
+    MPI_Request request = MPI_REQUEST_NULL;
+    // A receive's buffer came as a pointer to bytes that may be written.
+    std::byte* place = const_cast<std::byte*>(data) + begin;
+    const int code = is_send ? MPI_Isend(place, piece, MPI_BYTE, peer, kMessageTag, communicator_, &request)
+                             : MPI_Irecv(place, piece, MPI_BYTE, peer, kMessageTag, communicator_, &request);
+    if (code != MPI_SUCCESS) return MpiError(rank(), is_send ? "MPI_Isend" : "MPI_Irecv", code);
+    transfer.requests.push_back(request);
+    transfer.pieces.push_back({.peer = peer, .is_send = is_send, .bytes = piece});
+    begin += piece;
+  } while (begin < bytes);
+  return {};
+}
+
+Status MpiTransport::StartIn(int slot, std::span<const SendPart> sends, std::span<const ReceivePart> receives) {
+  PendingTransfer& transfer = transfers_[slot];
+  transfer.requests.clear();
+  transfer.pieces.clear();
+  // Receives first: what arrives then has its place.
+  for (const ReceivePart& part : receives) {
+    Status status = StartPieces(transfer, /*is_send=*/false, part.from, part.data, part.bytes);
+    if (!status.ok()) return status;
+  }
+  for (const SendPart& part : sends) {
+    Status status = StartPieces(transfer, /*is_send=*/true, part.to, part.data, part.bytes);
+    if (!status.ok()) return status;
+  }
+  transfer.finished.resize(transfer.requests.size());
+  transfer.statuses.resize(transfer.requests.size());
+  return {};
+}
+
+Status MpiTransport::CheckFinished(const Piece& piece, const MPI_Status& status, bool has_error) const {
+  const int code = has_error ? status.MPI_ERROR : MPI_SUCCESS;
+  const size_t expected_bytes = static_cast<size_t>(piece.bytes);
+  if (code != MPI_SUCCESS && ErrorClass(code) == MPI_ERR_TRUNCATE)
+    return TooLongError(piece.peer, rank(), expected_bytes);
+  if (code != MPI_SUCCESS) {
+    return Failed("{} (the other end is rank {})",
+                  MpiError(rank(), piece.is_send ? "sending" : "receiving", code).message(), piece.peer);
+  }
+  if (piece.is_send) return {};
+  int received = 0;
+  MPI_Get_count(&status, MPI_BYTE, &received);
+  if (received == piece.bytes) return {};
+  return SizeError(piece.peer, static_cast<size_t>(received), rank(), expected_bytes);
+}
+
+Result<bool> MpiTransport::Test(PendingTransfer& transfer) {
+  int num_finished = 0;
+  const int code = MPI_Testsome(static_cast<int>(transfer.requests.size()), transfer.requests.data(), &num_finished,
+                                transfer.finished.data(), transfer.statuses.data());
+  const bool has_error = code != MPI_SUCCESS && ErrorClass(code) == MPI_ERR_IN_STATUS;
+  if (code != MPI_SUCCESS && !has_error) return MpiError(rank(), "MPI_Testsome", code);
+  if (num_finished == MPI_UNDEFINED) return true;
+  for (int i = 0; i < num_finished; ++i) {
+    Piece& piece = transfer.pieces[transfer.finished[i]];
+    piece.done = true;
+    if (Status status = CheckFinished(piece, transfer.statuses[i], has_error); !status.ok()) return status;
+  }
+  return std::all_of(transfer.pieces.begin(), transfer.pieces.end(), [](const Piece& piece) { return piece.done; });
+}
+
+Status MpiTransport::WaitFor(int slot) {
+  PendingTransfer& transfer = transfers_[slot];
+  const Patience patience(oversubscribed_);
+  const Clock::time_point start = Clock::now();
+  while (true) {
+    Result<bool> done = Test(transfer);
+    if (!done.ok()) return done.status();
+    if (*done) return {};
+    const Clock::duration waited = Clock::now() - start;
+    if (waited >= timeout()) break;
+    patience.Pause(std::chrono::duration_cast<std::chrono::microseconds>(waited));
+  }
+  std::vector<int> late;
+  for (const Piece& piece : transfer.pieces) {
+    if (!piece.done) late.push_back(piece.peer);
+  }
+  return DeadlineError(rank(), late, timeout());
+}
+
+void MpiTransport::Progress() {
+  // Any call lets MPI work on all requests; this one finds nothing and changes nothing.
+  int found = 0;
+  if (broken().ok()) MPI_Iprobe(MPI_ANY_SOURCE, kNoMessageTag, communicator_, &found, MPI_STATUS_IGNORE);
+}
+
+Result<MPI_Datatype> MpiTransport::TypeOf(size_t element_bytes) {
+  for (const auto& [bytes, type] : types_) {
+    if (bytes == element_bytes) return type;
+  }
+  if (element_bytes > INT_MAX)
+    return InvalidArgument("an element of {} bytes is more than MPI can count", element_bytes);
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  int code = MPI_Type_contiguous(static_cast<int>(element_bytes), MPI_BYTE, &type);
+  if (code == MPI_SUCCESS) code = MPI_Type_commit(&type);
+  if (code != MPI_SUCCESS) return MpiError(rank(), "MPI_Type_commit", code);
+  types_.emplace_back(element_bytes, type);
+  return type;
+}
+
+Status MpiTransport::AllReduceWith(std::span<std::byte> data, size_t count, MPI_Datatype type, MPI_Op op) {
+  if (count > INT_MAX) return InvalidArgument("an allreduce of {} elements is more than MPI can count", count);
+  const Watchdog::Watch watch(*watchdog_, "MPI_Allreduce");
+  const int code = MPI_Allreduce(MPI_IN_PLACE, data.data(), static_cast<int>(count), type, op, communicator_);
+  if (code != MPI_SUCCESS) return Break(MpiError(rank(), "MPI_Allreduce", code));
+  ++traffic_.mpi_collectives;
+  traffic_.mpi_collective_operand_bytes += data.size();
+  return {};
+}
+
+Status MpiTransport::AllReduce(std::span<std::byte> data, const ReduceOperator& reduce) {
+  if (Status status = CheckOperand(data, reduce); !status.ok()) return status;
+  const Result<MPI_Datatype> type = TypeOf(reduce.element_bytes);
+  if (!type.ok()) return type.status();
+  current_reduce = &reduce;
+  return AllReduceWith(data, data.size() / reduce.element_bytes, *type, combine_);
+}
+
+Status MpiTransport::AllReduceFloats(std::span<float> data, MPI_Op op) {
+  if (!broken().ok()) return broken();
+  return AllReduceWith(std::as_writable_bytes(data), data.size(), MPI_FLOAT, op);
+}
+
+// The sentence of a call that does not come back, as far as the launcher's variables tell who waits for whom.
+std::string StuckSentence(const std::string& call, std::chrono::milliseconds timeout) {
+  const std::optional<LaunchInfo> launch = DetectLaunch();
+  std::vector<int> others;
+  for (int peer = 0; launch && peer < launch->size; ++peer) {
+    if (peer != launch->rank) others.push_back(peer);
+  }
+  const std::string who = launch ? fmt::format("rank {}", launch->rank) : "this process";
+  const std::string whom = others.empty() ? "the other ranks" : NameRanks(others);
+  return fmt::format(
+      "{} waited {} in {} for {}, in vain: one or more of them have not started, have ended, are stopped or are slow; "
+      "see "
+      "what they printed, or give them more time with a longer timeout",
+      who, NameSeconds(timeout), call, whom);
+}
+
+Status InitializeMpi(Watchdog& watchdog, bool& initialized_here) {
+  int is_finalized = 0;
+  MPI_Finalized(&is_finalized);
+  if (is_finalized != 0)
+    return Failed("MPI was finalised in this process and cannot be started again: keep one transport");
+  int is_initialized = 0;
+  MPI_Initialized(&is_initialized);
+  int level = MPI_THREAD_SINGLE;
+  initialized_here = is_initialized == 0;
+  if (initialized_here) {
+    const Watchdog::Watch watch(watchdog, "MPI_Init");
+    const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+    if (code != MPI_SUCCESS) return Failed("MPI_Init_thread failed with code {}", code);
+  } else {
+    MPI_Query_thread(&level);
+  }
+  if (level < MPI_THREAD_FUNNELED) {
+    return Failed("this MPI does not allow threads (MPI_THREAD_FUNNELED): build or configure it with thread support");
+  }
+  return {};
+}
+
+}  // namespace
+
+bool BuiltWithMpi() { return true; }
+
+Result<std::unique_ptr<Transport>> CreateMpiTransport(const MpiOptions& options) {
+  Watchdog::Callback on_stuck;
+  if (options.on_stuck) {
+    on_stuck = [tell = options.on_stuck, timeout = options.timeout](const std::string& call) {
+      tell(StuckSentence(call, timeout));
+    };
+  }
+  auto watchdog = std::make_unique<Watchdog>(options.timeout, std::move(on_stuck));
+  bool initialized_here = false;
+  if (Status status = InitializeMpi(*watchdog, initialized_here); !status.ok()) return status;
+
+  MPI_Comm communicator = MPI_COMM_NULL;
+  {
+    const Watchdog::Watch watch(*watchdog, "MPI_Comm_dup");
+    const int code = MPI_Comm_dup(MPI_COMM_WORLD, &communicator);
+    if (code != MPI_SUCCESS) return Failed("MPI_Comm_dup failed with code {}", code);
+  }
+  // MPICH reports what goes wrong in MPI_Testsome to MPI_COMM_WORLD, or to MPI_COMM_SELF.
+  for (MPI_Comm each : {communicator, MPI_COMM_WORLD, MPI_COMM_SELF}) MPI_Comm_set_errhandler(each, MPI_ERRORS_RETURN);
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(communicator, &rank);
+  MPI_Comm_size(communicator, &size);
+  auto transport =
+      std::make_unique<MpiTransport>(rank, size, options, std::move(watchdog), communicator, initialized_here);
+  if (Status status = transport->Prepare(); !status.ok()) return status;
+  return std::unique_ptr<Transport>(std::move(transport));
+}
+
+}  // namespace pando
