@@ -67,9 +67,29 @@ TEST(PredictSecondsTest, MessagesOfANodeShareItsLink) {
   EXPECT_NEAR(Predict(Schedule::kTwoLevel, model, kOneKilobyte), 20e-6 + 10.24e-6, 1e-9);
 }
 
-TEST(PredictSecondsTest, ManySendersShareTheReceiversLink) {
+// Ranks 1 to 3 send to rank 0, or it to them.
+std::vector<Plan> StarPlans(bool towards_rank_0) {
+  std::vector<Plan> plans;
+  for (int position = 0; position < 4; ++position)
+    plans.push_back({.position = position, .num_ranks = 4, .rounds = {{}}});
+  for (int leaf = 1; leaf < 4; ++leaf) {
+    const int from = towards_rank_0 ? leaf : 0;
+    const int to = towards_rank_0 ? 0 : leaf;
+    plans[static_cast<size_t>(from)].rounds[0].sends.push_back({to, Content::kForest, {from, from + 1}, {0, 1}});
+    plans[static_cast<size_t>(to)].rounds[0].receives.push_back({from, Content::kForest, {from, from + 1}, {0, 1}});
+  }
+  return plans;
+}
+
+TEST(PredictSecondsTest, BothEndsOfALinkAreShared) {
   const CostModel model = InventCluster({1, 1, 1, 1}, kFast, kSlow);
-  // The last of three arrives three transfers after the first byte of the first.
+  for (const bool towards_rank_0 : {true, false}) {
+    EXPECT_NEAR(PredictSeconds(StarPlans(towards_rank_0), model, kOneKilobyte), 20e-6 + 3 * 10.24e-6, 1e-9);
+  }
+}
+
+TEST(PredictSecondsTest, SendersThatTakeTurnsDoNotWaitAtTheReceivers) {
+  const CostModel model = InventCluster({1, 1, 1, 1}, kFast, kSlow);
   EXPECT_NEAR(Predict(Schedule::kDirect, model, kOneKilobyte), 20e-6 + 3 * 10.24e-6, 1e-9);
 }
 

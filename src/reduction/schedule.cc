@@ -87,6 +87,7 @@ Plan MakePlan(Schedule schedule, std::span<const RankRange> nodes, int position)
 std::vector<Plan> MakePlans(Schedule schedule, std::span<const RankRange> nodes) {
   CheckNodes(nodes);
   std::vector<Plan> plans;
+  plans.reserve(static_cast<size_t>(nodes.back().end));
   for (int position = 0; position < nodes.back().end; ++position) {
     plans.push_back(MakePlan(schedule, nodes, position));
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "src/base/random.h"
@@ -18,6 +19,7 @@
 namespace pando {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr MessageShape kLlama8B = {.num_rows = 32, .head_dim = 128};
@@ -101,6 +103,20 @@ Traffic SentByAll(Schedule schedule, const std::vector<RankRange>& nodes, const 
 
 size_t NumBusyRounds(const Plan& plan) {
   return static_cast<size_t>(std::ranges::count_if(plan.rounds, [](const Round& round) { return !round.empty(); }));
+}
+
+// What docs/schedules.md draws: the sends of every round, "from>to".
+std::vector<std::string> SendsByRound(const std::vector<Plan>& plans) {
+  std::vector<std::string> rounds(plans[0].rounds.size());
+  for (const Plan& plan : plans) {
+    for (size_t i = 0; i < rounds.size(); ++i) {
+      for (const Move& move : plan.rounds[i].sends) {
+        const char* arrow = move.content == Content::kForest ? ">" : "=>";
+        rounds[i] += fmt::format("{}{}{}{}", rounds[i].empty() ? "" : " ", plan.position, arrow, move.peer);
+      }
+    }
+  }
+  return rounds;
 }
 
 // ---- The table.
@@ -273,6 +289,11 @@ TEST(ButterflyTest, NearestNeighboursGoFirst) {
   EXPECT_EQ(plan.rounds[2].receives, (std::vector<Move>{{1, Content::kForest, {0, 4}, {0, 1}}}));
 }
 
+TEST(ButterflyTest, SixRanksAsDrawn) {
+  EXPECT_THAT(SendsByRound(MakePlans(Schedule::kButterfly, EvenNodes(1, 6))),
+              ElementsAre("1>2 2>1 4>5 5>4", "0>1 0>2 1>0 3>4 3>5 4>3", "0>3 1>4 2>5 3>0 4>1 5>2"));
+}
+
 TEST(DirectTest, SendsOneForestToEveryOtherRankInOneHop) {
   for (const int num_ranks : {2, 8, 64}) {
     const std::vector<RankRange> nodes = EvenNodes(num_ranks, 1);
@@ -315,6 +336,11 @@ TEST(TwoLevelTest, CountsForEightNodesOfEight) {
   EXPECT_EQ(MakePlan(Schedule::kTwoLevel, nodes, 0).rounds.size(), 3u + 3u + 3u);
 }
 
+TEST(TwoLevelTest, NodesOfFourAndThreeAsDrawn) {
+  EXPECT_THAT(SendsByRound(MakePlans(Schedule::kTwoLevel, NodesOfSizes({4, 3}))),
+              ElementsAre("1>0 3>2 5>4", "2>0 6>4", "0>4 4>0", "0=>2 4=>6", "0=>1 2=>3 4=>5"));
+}
+
 TEST(TwoLevelTest, OneRankPerNodeIsTheButterfly) {
   for (const int num_ranks : {1, 2, 3, 6, 16}) {
     const std::vector<RankRange> nodes = EvenNodes(num_ranks, 1);
@@ -343,6 +369,20 @@ TEST(ReduceScatterTest, SendsAllButOwnRowsEachWay) {
       EXPECT_EQ(SentBy(plan, nodes, ownership, shape).bytes, rows_sent * (128 + 2) * 4 + rows_sent * (128 + 1) * 4);
     }
   }
+}
+
+TEST(ReduceScatterTest, ANodeSendsEveryRowOnceEachWayLessItsOwn) {
+  const std::vector<RankRange> nodes = EvenNodes(4, 2);
+  const std::vector<SlotRange> ownership = EqualRanges(64, 8).value();
+  const Traffic traffic = SentByAll(Schedule::kReduceScatter, nodes, ownership, kLlama8B);
+  EXPECT_EQ(traffic.bytes_between_nodes, 4 * (kForestBytes + kResultBytes) * 3 / 4);
+}
+
+TEST(ReduceScatterTest, SixRanksAsDrawn) {
+  EXPECT_THAT(
+      SendsByRound(MakePlans(Schedule::kReduceScatter, EvenNodes(1, 6))),
+      ElementsAre("0>1 1>0 2>3 3>2 4>5 5>4", "0>2 0>4 1>3 1>5 2>0 2>4 3>1 3>5 4>0 4>2 5>1 5>3",
+                  "0=>2 0=>4 1=>3 1=>5 2=>0 2=>4 3=>1 3=>5 4=>0 4=>2 5=>1 5=>3", "0=>1 1=>0 2=>3 3=>2 4=>5 5=>4"));
 }
 
 TEST(ReduceScatterTest, RowsSentEachWayAreTheSameForAnyRankCount) {

@@ -42,6 +42,7 @@ Result<std::vector<Point>> MediansOf(std::span<const Sample> samples, int64_t Sa
                            seconds_of.size(), unit);
   }
   std::vector<Point> points;
+  points.reserve(seconds_of.size());
   for (auto& [value, seconds] : seconds_of) points.push_back({static_cast<double>(value), MedianOf(seconds)});
   return points;
 }

@@ -35,6 +35,7 @@ std::vector<std::vector<int>> RanksOfNodes(const RankTopology& topology) {
     ranks_of[topology.places[static_cast<size_t>(rank)].node].push_back(rank);
   }
   std::vector<std::vector<int>> nodes;
+  nodes.reserve(ranks_of.size());
   for (auto& [node, ranks] : ranks_of) nodes.push_back(std::move(ranks));
   std::ranges::sort(nodes, {}, [](const std::vector<int>& ranks) {
     return std::pair(-std::countr_zero(ranks.size()), std::ranges::min(ranks));

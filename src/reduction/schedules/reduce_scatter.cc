@@ -97,9 +97,7 @@ Plan PlanReduceScatter(std::span<const RankRange> nodes, int position) {
   for (const Hop& hop : hops) plan.rounds.push_back(ScatterRound(hop, position));
   plan.finish_before = plan.rounds.size();
   plan.finish_rows = rows;
-  for (auto hop = hops.rbegin(); hop != hops.rend(); ++hop) {
-    plan.rounds.push_back(GatherRound(*hop, position, num_ranks));
-  }
+  for (size_t i = hops.size(); i > 0; --i) plan.rounds.push_back(GatherRound(hops[i - 1], position, num_ranks));
   return plan;
 }
 

@@ -146,6 +146,7 @@ std::string RunRound(const std::vector<Plan>& plans, size_t round_index, std::ve
 std::string WhyPlansFail(const std::vector<Plan>& plans) {
   if (std::string reason = WhyMisshapen(plans); !reason.empty()) return reason;
   std::vector<RankState> states;
+  states.reserve(plans.size());
   for (const Plan& plan : plans) {
     states.push_back({{plan.position, plan.position + 1}, {0, plan.row_parts}, std::vector<bool>(plan.row_parts)});
   }
