@@ -109,7 +109,7 @@ struct Plan {
 };
 
 // The plan of the rank at `position`. `nodes` are the positions of each node's ranks: adjacent, in order, from 0, none
-// empty. `schedule` has a plan. O(number of ranks) at most, so a rank of thousands plans in microseconds.
+// empty. `schedule` has a plan. O(number of ranks) at most: among thousands it takes less than a millisecond.
 Plan MakePlan(Schedule schedule, std::span<const RankRange> nodes, int position);
 
 // Every rank's, by position.

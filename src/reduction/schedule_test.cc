@@ -325,6 +325,13 @@ TEST(TwoLevelTest, HalvesTheBytesBetweenNodesOfTwoRanks) {
   EXPECT_EQ(butterfly.bytes_between_nodes, 2 * two_level.bytes_between_nodes);
 }
 
+TEST(TwoLevelTest, ALeaderSendsOneForestPerHopAndOneResultPerLevel) {
+  const std::vector<RankRange> nodes = EvenNodes(4, 8);
+  const std::vector<SlotRange> ownership = EqualRanges(64, 32).value();
+  EXPECT_EQ(SentBy(MakePlan(Schedule::kTwoLevel, nodes, 8), nodes, ownership, kLlama8B),
+            (Traffic{2 + 3, 2 * kForestBytes + 3 * kResultBytes, 2 * kForestBytes}));
+}
+
 TEST(TwoLevelTest, CountsForEightNodesOfEight) {
   const std::vector<RankRange> nodes = EvenNodes(8, 8);
   const std::vector<SlotRange> ownership = EqualRanges(64, 64).value();
@@ -357,6 +364,12 @@ TEST(TwoLevelTest, OnlyLeadersTalkBetweenNodes) {
     }
     EXPECT_EQ(plan.finish_rows.empty(), plan.position != node.begin);
   }
+}
+
+TEST(DirectTest, EveryRankOfANodeSendsToEveryRankOutside) {
+  const std::vector<SlotRange> ownership = EqualRanges(64, 8).value();
+  EXPECT_EQ(SentByAll(Schedule::kDirect, EvenNodes(4, 2), ownership, kLlama8B).bytes_between_nodes,
+            4 * 2 * (8 - 2) * kForestBytes);
 }
 
 TEST(ReduceScatterTest, SendsAllButOwnRowsEachWay) {
@@ -414,6 +427,17 @@ TEST(ReduceScatterTest, FewerRowsThanRanksSendFewerMessages) {
   // A binomial tree down to the owner of the row and back.
   EXPECT_EQ(one_row.messages, 7 + 7);
   EXPECT_EQ(SentByAll(Schedule::kReduceScatter, nodes, ownership, {.num_rows = 0, .head_dim = 128}), Traffic{});
+}
+
+TEST(MaxForestSubtreesTest, IsTheLargestOfAnyNeighbouringRanks) {
+  const auto most = [](int64_t num_ranks) { return MaxForestSubtrees(EqualRanges(64, num_ranks).value()); };
+  EXPECT_EQ(most(1), 1);
+  EXPECT_EQ(most(2), 1);
+  EXPECT_EQ(most(3), 5);  // [21, 42)
+  EXPECT_EQ(most(4), 2);
+  EXPECT_EQ(most(8), 4);
+  EXPECT_EQ(most(64), 10);
+  EXPECT_EQ(MaxForestSubtrees(WeightedRanges(64, std::vector<double>{0, 1, 0}).value()), 1);
 }
 
 TEST(MessageBytesTest, RanksWithoutSlotsSendNoForests) {

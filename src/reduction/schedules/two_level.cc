@@ -1,8 +1,9 @@
 // two-level: inside each node first, then between the nodes' leaders, then back inside the node as results.
 //
-//   node A  0 1 2 3     1 -> 0, 3 -> 2     2 -> 0                                    0 => 2    0 => 1, 2 => 3
-//   node B  4 5 6       5 -> 4             6 -> 4      0 <-> 4                      4 => 6    4 => 5
-//                       '--- forests, up the node ---'  '- leaders -'                '--- results, down the node ---'
+//   node A  0 1 2 3    1 -> 0, 3 -> 2    2 -> 0                 0 => 2    0 => 1, 2 => 3
+//                                                  0 <-> 4
+//   node B  4 5 6      5 -> 4            6 -> 4                 4 => 6    4 => 5
+//                      forests, up the node        leaders      results, down the node
 //
 // A node's leader is its first rank. Inside the node a binomial tree, up and down: a hop there is cheap, and joining is
 // not. Sending all forests straight to the leader would save hops and make it join n - 1 forests one after the other
