@@ -174,7 +174,8 @@ class StraightPass {
     const size_t group = rule.num_heads / rule.num_kv_heads;
     for (size_t i = 0; i < blocks.size() * rule.num_kv_heads; ++i) {
       const float* queries = blocks[i / rule.num_kv_heads].queries + i % rule.num_kv_heads * group * head_dim;
-      PackQueries(queries, head_dim, group, head_dim, packed_.data() + i * group * head_dim);
+      PackQueries(workload.cache().options().layout.k_type, queries, head_dim, group, head_dim,
+                  packed_.data() + i * group * head_dim);
     }
     const size_t num_threads = workload.pool().num_threads();
     workload.pool().Run(num_threads, [&](size_t part, size_t) {

@@ -56,14 +56,15 @@ void FillRanges(int64_t first_position, size_t num_queries, size_t group, int64_
 
 // Packs the queries [first_query, first_query + num_queries) of one KV head's group. `unpacked` and `packed` have room
 // for them.
-void PackGroup(const AttentionRule& rule, size_t head_dim, const float* queries, size_t first_query, size_t num_queries,
-               size_t kv_head, float* unpacked, float* packed) {
+void PackGroup(const AttentionRule& rule, const KvPageLayout& layout, const float* queries, size_t first_query,
+               size_t num_queries, size_t kv_head, float* unpacked, float* packed) {
   const size_t group = rule.num_heads / rule.num_kv_heads;
+  const size_t head_dim = layout.head_dim;
   for (size_t i = 0; i < num_queries; ++i) {
     const float* from = queries + ((first_query + i) * rule.num_heads + kv_head * group) * head_dim;
     std::copy_n(from, group * head_dim, unpacked + i * group * head_dim);
   }
-  PackQueries(unpacked, head_dim, num_queries * group, head_dim, packed);
+  PackQueries(layout.k_type, unpacked, head_dim, num_queries * group, head_dim, packed);
 }
 
 // The rows of into = Merge(into, from). What is empty holds nothing yet; the identity is exact, so it need not be
@@ -138,8 +139,8 @@ struct ShardAttention::DecodeStep {
     const size_t block = task / rule.num_kv_heads;
     const size_t kv_head = task % rule.num_kv_heads;
     float* unpacked = reinterpret_cast<float*>(per_thread + thread * per_thread_bytes);
-    PackGroup(rule, layout().head_dim, blocks[block].queries, 0, static_cast<size_t>(blocks[block].num_queries),
-              kv_head, unpacked, packed + RowsOf(block, kv_head).begin * layout().head_dim);
+    PackGroup(rule, layout(), blocks[block].queries, 0, static_cast<size_t>(blocks[block].num_queries), kv_head,
+              unpacked, packed + RowsOf(block, kv_head).begin * layout().head_dim);
   }
 
   // What the kernel should fetch while it works on the last chunk of a slot: the first chunk of the slot that this
@@ -326,8 +327,7 @@ struct ShardAttention::PrefillStep {
     const size_t first_query = task % num_query_tasks * queries_per_task;
     const size_t num_queries = std::min(queries_per_task, static_cast<size_t>(block.num_queries) - first_query);
     const Scratch scratch = ScratchOf(thread);
-    PackGroup(rule, layout().head_dim, block.queries, first_query, num_queries, kv_head, scratch.unpacked,
-              scratch.packed);
+    PackGroup(rule, layout(), block.queries, first_query, num_queries, kv_head, scratch.unpacked, scratch.packed);
     ReduceSlots(kv_head, first_query, num_queries, scratch);
   }
 

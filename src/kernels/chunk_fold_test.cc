@@ -48,7 +48,7 @@ class Chunk {
     Store();
     const std::vector<float> queries = Normals(problem.rows * head_dim);
     packed_.resize(queries.size());
-    PackQueries(queries.data(), head_dim, problem.rows, head_dim, packed_.data());
+    PackQueries(problem.layout.k_type, queries.data(), head_dim, problem.rows, head_dim, packed_.data());
     MakeRanges();
     // States that have seen tokens already, above and below what this chunk will bring, and one that has not.
     states_ = Normals(AttentionStateSpan::NumFloats(problem.rows, problem.layout.padded_dim()));

@@ -32,11 +32,12 @@ size_t ElementBytes(KvType type) {
   return 0;
 }
 
-// Where up to 32 dims of one token are, counted from the first of them: runs of `run` elements side by side (16 dims of
-// a value panel; a single one for keys, whose neighbours are other tokens), each run `stride` bytes after the one
-// before.
+// Where up to 32 dims of one token are, counted from the first of them: runs of `run` elements `step` bytes apart (16
+// dims of a value panel; a single one or a pair for keys, whose neighbours are other tokens), each run `stride` bytes
+// after the one before.
 struct BlockPlace {
   size_t elements;  // byte offset of the first element
+  size_t step;
   size_t run;
   size_t stride;
   size_t scale;  // byte offset of the block's scale; only for q8_0
@@ -48,23 +49,27 @@ BlockPlace KeyBlock(const KvPageLayout& layout, size_t token, size_t dim) {
   const size_t lane = token % kPanel;
   const size_t element_bytes = ElementBytes(layout.k_type);
   if (layout.k_type != KvType::kQ8_0) {
-    return {((panel * layout.head_dim + dim) * kPanel + lane) * element_bytes, 1, kPanel * element_bytes, 0};
+    return {((panel * layout.head_dim + dim) * kPanel + lane) * element_bytes, element_bytes, 1, kPanel * element_bytes,
+            0};
   }
   const size_t scales_bytes = kPanel * kScaleBytes;
   const size_t panel_bytes = NumQ8Blocks(layout.head_dim) * scales_bytes + layout.head_dim * kPanel;
   const size_t start = panel * panel_bytes + dim / kQ8BlockDims * scales_bytes + dim * kPanel;
-  return {start + scales_bytes + lane, 1, kPanel, start + lane * kScaleBytes};
+  return {start + scales_bytes + 2 * lane, 1, 2, 2 * kPanel, start + lane * kScaleBytes};
 }
 
 BlockPlace ValueBlock(const KvPageLayout& layout, size_t token, size_t dim) {
   const size_t tokens = layout.chunk_tokens;
   const size_t element_bytes = ElementBytes(layout.v_type);
   const size_t panel_bytes = tokens * kPanel * element_bytes;
-  const size_t in_panel = token * kPanel * element_bytes;
-  if (layout.v_type != KvType::kQ8_0) return {dim / kPanel * panel_bytes + in_panel, kPanel, panel_bytes, 0};
+  if (layout.v_type != KvType::kQ8_0) {
+    return {dim / kPanel * panel_bytes + token * kPanel * element_bytes, element_bytes, kPanel, panel_bytes, 0};
+  }
   const size_t scales_bytes = tokens * kScaleBytes;
   const size_t start = dim / kQ8BlockDims * scales_bytes + dim * tokens;
-  return {start + scales_bytes + in_panel, kPanel, panel_bytes, start + token * kScaleBytes};
+  const size_t pair = token / kPanel * (kPanel / 2) + token % (kPanel / 2);
+  const size_t in_panel = pair * 2 * kPanel + token % kPanel / (kPanel / 2);
+  return {start + scales_bytes + in_panel, 2, kPanel, panel_bytes, start + token * kScaleBytes};
 }
 
 template <typename T>
@@ -81,10 +86,10 @@ T LoadAs(const std::byte* at) {
 
 // Calls function(byte offset, i) for i in 0 .. count.
 template <typename Function>
-void ForEachElement(const BlockPlace& place, size_t element_bytes, size_t count, const Function& function) {
+void ForEachElement(const BlockPlace& place, size_t count, const Function& function) {
   for (size_t i = 0; i < count;) {
     const size_t run_start = place.elements + i / place.run * place.stride;
-    for (size_t j = 0; j < place.run && i < count; ++j, ++i) function(run_start + j * element_bytes, i);
+    for (size_t j = 0; j < place.run && i < count; ++j, ++i) function(run_start + j * place.step, i);
   }
 }
 
@@ -101,7 +106,7 @@ void StoreQ8Block(std::byte* base, const BlockPlace& place, const float* x, size
   if (!finite || std::isinf(scale)) scale = std::numeric_limits<float>::quiet_NaN();
   StoreAs(base + place.scale, FloatToFloat16(scale));
   const float inverse = scale > 0 ? 1.0f / scale : 0.0f;
-  ForEachElement(place, 1, count, [&](size_t offset, size_t i) {
+  ForEachElement(place, count, [&](size_t offset, size_t i) {
     const float rounded = finite ? std::nearbyint(x[i] * inverse) : 0.0f;
     StoreAs(base + offset, static_cast<int8_t>(std::clamp(rounded, -127.0f, 127.0f)));
   });
@@ -110,12 +115,12 @@ void StoreQ8Block(std::byte* base, const BlockPlace& place, const float* x, size
 void StoreBlock(KvType type, std::byte* base, const BlockPlace& place, const float* x, size_t count) {
   switch (type) {
     case KvType::kF32:
-      return ForEachElement(place, 4, count, [&](size_t offset, size_t i) { StoreAs(base + offset, x[i]); });
+      return ForEachElement(place, count, [&](size_t offset, size_t i) { StoreAs(base + offset, x[i]); });
     case KvType::kF16:
-      return ForEachElement(place, 2, count,
+      return ForEachElement(place, count,
                             [&](size_t offset, size_t i) { StoreAs(base + offset, FloatToFloat16(x[i])); });
     case KvType::kBF16:
-      return ForEachElement(place, 2, count,
+      return ForEachElement(place, count,
                             [&](size_t offset, size_t i) { StoreAs(base + offset, FloatToBFloat16(x[i])); });
     case KvType::kQ8_0:
       return StoreQ8Block(base, place, x, count);
@@ -138,7 +143,7 @@ float LoadElement(KvType type, const std::byte* at) {
 
 void LoadBlock(KvType type, const std::byte* base, const BlockPlace& place, size_t block, std::span<float> elements,
                std::span<float> scales) {
-  ForEachElement(place, ElementBytes(type), elements.size(),
+  ForEachElement(place, elements.size(),
                  [&](size_t offset, size_t i) { elements[i] = LoadElement(type, base + offset); });
   if (!scales.empty()) scales[block] = Float16ToFloat(LoadAs<uint16_t>(base + place.scale));
 }

@@ -7,10 +7,13 @@
 //   dims values   [padded_dim / 16] panels of [chunk_tokens][16 dims]         lanes are dims, a numerator is a chain
 //   over the tokens
 //
-// q8_0 cuts the head dim in blocks of 32 (the last may be shorter), each block of one token with one float16 scale:
+// q8_0 cuts the head dim in blocks of 32 (the last may be shorter), each block of one token with one float16 scale. Its
+// products are integer, two at a time (a pair of dims of a key, a pair of tokens of a value), so pairs lie side by
+// side:
 //
-//   keys     per panel, per block: 16 scales, then [block dims][16 tokens] signed bytes
-//   values   per block: [chunk_tokens] scales, then its one or two panels of [chunk_tokens][16 dims] signed bytes
+//   keys     per panel, per block: 16 scales, then [block dims / 2][16 tokens][2 dims] signed bytes
+//   values   per block: [chunk_tokens] scales, then its one or two panels of [chunk_tokens / 2][16 dims][2 tokens]
+//            signed bytes; a pair is tokens t and t + 8 of 16, which fall into the same lane of two vectors
 //
 // Where head_dim is not a multiple of 16, the values' last panel is padded with zeros to padded_dim.
 #ifndef PANDO_SRC_KERNELS_KV_PAGE_H_
@@ -25,8 +28,9 @@
 
 namespace pando {
 
-inline constexpr size_t kPanel = 16;        // tokens of a key panel, dims of a value panel
-inline constexpr size_t kQ8BlockDims = 32;  // dims that share one scale in q8_0
+inline constexpr size_t kPanel = 16;          // tokens of a key panel, dims of a value panel
+inline constexpr size_t kQ8BlockDims = 32;    // dims that share one scale in q8_0
+inline constexpr float kQ8FactorMax = 32767;  // of the 16-bit integers that q8_0's bytes are multiplied with
 inline constexpr size_t kMaxChunkTokens = 256;
 inline constexpr size_t kMaxHeadDim = 1024;
 

@@ -15,55 +15,57 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Query `row` as PackQueries laid it out.
-std::vector<float> UnpackQuery(const ChunkFold& fold, size_t row) {
-  const size_t head_dim = fold.layout->head_dim;
+// Where PackQueries put the query `row`: the tile's first float, its rows, and which of them it is.
+struct PackedQuery {
+  const float* tile;
+  size_t tile_rows;
+  size_t row;
+};
+
+PackedQuery FindQuery(const ChunkFold& fold, size_t row) {
   size_t first = 0;
   size_t tile = NextTileRows(fold.rows);
   while (row >= first + tile) {
     first += tile;
     tile = NextTileRows(fold.rows - first);
   }
-  std::vector<float> query(head_dim);
-  for (size_t dim = 0; dim < head_dim; ++dim) query[dim] = fold.queries[first * head_dim + dim * tile + (row - first)];
-  return query;
+  return {fold.queries + first * fold.layout->head_dim, tile, row - first};
 }
 
-// A stored vector cut in its blocks: elements without their scale, and one scale per block (1 and a single block but
-// for q8_0).
-struct StoredVector {
-  std::vector<float> elements;
-  std::vector<float> scales;
-  size_t block_dims;
-};
-
-template <typename Read>
-StoredVector ReadStored(const KvPageLayout& layout, KvType type, const Read& read) {
-  StoredVector stored{std::vector<float>(layout.head_dim), {1.0f}, layout.head_dim};
-  if (type != KvType::kQ8_0) {
-    read(stored.elements, std::span<float>());
-    return stored;
-  }
-  stored.block_dims = kQ8BlockDims;
-  stored.scales.resize((layout.head_dim + kQ8BlockDims - 1) / kQ8BlockDims);
-  read(stored.elements, stored.scales);
-  return stored;
+std::vector<float> StoredKey(const ChunkFold& fold, size_t token, std::vector<float>& scales) {
+  std::vector<float> key(fold.layout->head_dim);
+  ReadStoredKey(*fold.layout, fold.page, token, key, scales);
+  return key;
 }
 
-float Dot(const std::vector<float>& query, const StoredVector& key, bool has_scales) {
+float FloatDot(const PackedQuery& query, const std::vector<float>& key) {
   float dot = 0;
-  for (size_t block = 0; block < key.scales.size(); ++block) {
-    const size_t begin = block * key.block_dims;
-    const size_t end = std::min(begin + key.block_dims, query.size());
-    float chain = 0;
-    for (size_t dim = begin; dim < end; ++dim) chain = std::fma(query[dim], key.elements[dim], chain);
-    dot = has_scales ? std::fma(key.scales[block], chain, dot) : chain;
+  for (size_t dim = 0; dim < key.size(); ++dim)
+    dot = std::fma(query.tile[dim * query.tile_rows + query.row], key[dim], dot);
+  return dot;
+}
+
+float Q8Dot(const PackedQuery& query, const std::vector<float>& key, const std::vector<float>& scales) {
+  const int16_t* integers = reinterpret_cast<const int16_t*>(query.tile + query.tile_rows);
+  float dot = 0;
+  for (size_t block = 0; block < scales.size(); ++block) {
+    int32_t sum = 0;
+    for (size_t dim = block * kQ8BlockDims; dim < std::min((block + 1) * kQ8BlockDims, key.size()); ++dim)
+      sum += integers[2 * (dim / 2 * query.tile_rows + query.row) + dim % 2] * static_cast<int32_t>(key[dim]);
+    dot = std::fma(scales[block], static_cast<float>(sum), dot);
   }
   return dot;
 }
 
-float Score(float dot, const ScoreRule& rule) {
-  const float score = rule.scale * dot;
+size_t NumBlocks(const KvPageLayout& layout) { return (layout.head_dim + kQ8BlockDims - 1) / kQ8BlockDims; }
+
+float Score(const ChunkFold& fold, const PackedQuery& query, size_t token) {
+  const ScoreRule& rule = fold.rule;
+  const bool is_q8 = fold.layout->k_type == KvType::kQ8_0;
+  std::vector<float> scales(is_q8 ? NumBlocks(*fold.layout) : 0);
+  const std::vector<float> key = StoredKey(fold, token, scales);
+  const float score =
+      is_q8 ? (rule.scale * query.tile[query.row]) * Q8Dot(query, key, scales) : rule.scale * FloatDot(query, key);
   return rule.softcap == 0 ? score : rule.softcap * Tanh(score / rule.softcap);
 }
 
@@ -76,17 +78,47 @@ float SumOfWeights(const std::vector<float>& weights) {
   return lanes[0];
 }
 
+void AddFloatValues(const ChunkFold& fold, TokenRange range, const std::vector<float>& weights, float* acc) {
+  std::vector<float> value(fold.layout->head_dim);
+  for (size_t token = range.begin; token < range.end; ++token) {
+    ReadStoredValue(*fold.layout, fold.page, token, value, {});
+    for (size_t dim = 0; dim < value.size(); ++dim) acc[dim] = std::fma(weights[token], value[dim], acc[dim]);
+  }
+}
+
+// The integers of the values of one dim, and the scales of its block, token by token.
+void AddQ8Values(const ChunkFold& fold, TokenRange range, const std::vector<float>& weights, float* acc) {
+  const KvPageLayout& layout = *fold.layout;
+  std::vector<std::vector<float>> values(layout.chunk_tokens, std::vector<float>(layout.head_dim));
+  std::vector<std::vector<float>> scales(layout.chunk_tokens, std::vector<float>(NumBlocks(layout)));
+  for (size_t token = range.begin; token < range.end; ++token)
+    ReadStoredValue(layout, fold.page, token, values[token], scales[token]);
+  for (size_t dim = 0; dim < layout.head_dim; ++dim) {
+    const size_t block = dim / kQ8BlockDims;
+    float largest = 0;
+    for (size_t token = range.begin; token < range.end; ++token) {
+      const float scale = scales[token][block];
+      if (!(scale <= largest)) largest = scale;
+    }
+    const float inverse = largest == 0 ? 0 : kQ8FactorMax / largest;
+    int32_t sum = 0;
+    for (size_t token = range.begin; token < range.end; ++token) {
+      const float factor = scales[token][block] * inverse;
+      const float rounded = std::fma(weights[token], factor, 12582912.0f) - 12582912.0f;
+      if (std::isfinite(rounded)) sum += static_cast<int32_t>(rounded) * static_cast<int32_t>(values[token][dim]);
+    }
+    acc[dim] = static_cast<float>(sum) * (largest / kQ8FactorMax);
+  }
+}
+
 void FoldRow(const ChunkFold& fold, size_t row) {
   const KvPageLayout& layout = *fold.layout;
   const TokenRange range = fold.ranges[row];
-  const std::vector<float> query = UnpackQuery(fold, row);
+  const PackedQuery query = FindQuery(fold, row);
   std::vector<float> weights(layout.chunk_tokens, 0.0f);
   float max = -kInfinity;
   for (size_t token = range.begin; token < range.end; ++token) {
-    const StoredVector key = ReadStored(layout, layout.k_type, [&](std::span<float> elements, std::span<float> scales) {
-      ReadStoredKey(layout, fold.page, token, elements, scales);
-    });
-    weights[token] = Score(Dot(query, key, layout.k_type == KvType::kQ8_0), fold.rule);
+    weights[token] = Score(fold, query, token);
     if (weights[token] > max) max = weights[token];
   }
   for (size_t token = range.begin; token < range.end; ++token)
@@ -94,15 +126,10 @@ void FoldRow(const ChunkFold& fold, size_t row) {
 
   std::vector<float> chunk(AttentionStateSpan::NumFloats(1, layout.padded_dim()), 0.0f);
   const AttentionStateSpan state{chunk.data(), 1, layout.padded_dim()};
-  for (size_t token = range.begin; token < range.end; ++token) {
-    const StoredVector value =
-        ReadStored(layout, layout.v_type, [&](std::span<float> elements, std::span<float> scales) {
-          ReadStoredValue(layout, fold.page, token, elements, scales);
-        });
-    for (size_t dim = 0; dim < layout.head_dim; ++dim) {
-      const float scale = value.scales[dim / value.block_dims];
-      state.acc(0)[dim] = std::fma(weights[token] * scale, value.elements[dim], state.acc(0)[dim]);
-    }
+  if (layout.v_type == KvType::kQ8_0) {
+    AddQ8Values(fold, range, weights, state.acc(0));
+  } else {
+    AddFloatValues(fold, range, weights, state.acc(0));
   }
   state.sum(0) = SumOfWeights(weights);
   state.max(0) = std::isnan(state.sum(0)) ? state.sum(0) : max + 0.0f;

@@ -36,7 +36,6 @@ HWY_INLINE void PrefetchLine(const std::byte* at) {
 // Each Element type: Load(at) gives one vector of consecutive elements as floats, kBytes is the size of one.
 struct LoadF32 {
   static constexpr size_t kBytes = 4;
-  static constexpr bool kHasScales = false;
   static HWY_INLINE FloatVec Load(const std::byte* at) {
     return hn::LoadU(FloatTag(), reinterpret_cast<const float*>(at));
   }
@@ -44,7 +43,6 @@ struct LoadF32 {
 
 struct LoadF16 {
   static constexpr size_t kBytes = 2;
-  static constexpr bool kHasScales = false;
   static HWY_INLINE FloatVec Load(const std::byte* at) {
 #if HWY_TARGET == HWY_SCALAR  // Highway's own has no infinities and NaNs here
     uint16_t half;
@@ -59,21 +57,9 @@ struct LoadF16 {
 
 struct LoadBF16 {
   static constexpr size_t kBytes = 2;
-  static constexpr bool kHasScales = false;
   static HWY_INLINE FloatVec Load(const std::byte* at) {
     const hn::Rebind<hwy::bfloat16_t, FloatTag> d16;
     return hn::PromoteTo(FloatTag(), hn::LoadU(d16, reinterpret_cast<const hwy::bfloat16_t*>(at)));
-  }
-};
-
-// The bytes of q8_0, without their scales.
-struct LoadQ8 {
-  static constexpr size_t kBytes = 1;
-  static constexpr bool kHasScales = true;
-  static HWY_INLINE FloatVec Load(const std::byte* at) {
-    const hn::Rebind<int8_t, FloatTag> d8;
-    const hn::RebindToSigned<FloatTag> d32;
-    return hn::ConvertTo(FloatTag(), hn::PromoteTo(d32, hn::LoadU(d8, reinterpret_cast<const int8_t*>(at))));
   }
 };
 

@@ -101,7 +101,7 @@ template <typename Element, size_t kRows, size_t kVecs>
 HWY_INLINE void MultiplySteps(const float* x, size_t x_row_stride, size_t x_step,
                               const VecPointers<Element, kVecs>& data, size_t first, size_t count,
                               const std::byte*& prefetch, Tile<kRows, kVecs>& tile) {
-  constexpr size_t kUnroll = Element::kBytes == 1 ? 8 : 4;
+  constexpr size_t kUnroll = 4;
   constexpr size_t kLines = kVecs * kLanes * Element::kBytes * kUnroll / 64;
   size_t offset = first * kPanel * Element::kBytes;
   size_t step = 0;
