@@ -2,6 +2,7 @@
 
 #include "src/base/check.h"
 #include "src/base/errors.h"
+#include "src/reduction/collective_cost.h"
 
 namespace pando {
 namespace {

@@ -1,7 +1,6 @@
 #include "src/reduction/cost_model.h"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <numeric>
 #include <queue>
@@ -38,11 +37,17 @@ class Cores {
   std::vector<double> free_at_;
 };
 
+// What is simulated, in bytes.
+struct Sizes {
+  std::function<int64_t(const Plan& plan, const Move& move)> of_message;
+  std::function<int64_t(const Plan& plan)> of_finished_states;
+};
+
 // Time passes here: when each rank, link and core is free again. Ranks are positions.
 class Simulation {
  public:
-  Simulation(std::span<const Plan> plans, const CostModel& model, const MessageShape& shape)
-      : plans_(plans), model_(model), shape_(shape), free_at_(plans.size(), 0.0), node_of_(plans.size()) {
+  Simulation(std::span<const Plan> plans, const CostModel& model, const Sizes& sizes)
+      : plans_(plans), model_(model), sizes_(sizes), free_at_(plans.size(), 0.0), node_of_(plans.size()) {
     const std::vector<RankRange>& nodes = model.order.nodes;
     for (size_t node = 0; node < nodes.size(); ++node) {
       for (int position = nodes[node].begin; position < nodes[node].end; ++position) At(node_of_, position) = node;
@@ -59,7 +64,8 @@ class Simulation {
     const size_t num_rounds = plans_[0].rounds.size();
     for (size_t round_index = 0; round_index <= num_rounds; ++round_index) {
       for (const Plan& plan : plans_) {
-        if (plan.finish_before == round_index) Finish(plan);
+        if (plan.finish_before != round_index) continue;
+        Occupy(plan.position, 0, MergeSeconds(model_, sizes_.of_finished_states(plan)));
       }
       if (round_index < num_rounds) ReceiveAll(SendAll(round_index));
     }
@@ -92,12 +98,6 @@ class Simulation {
     double& free_at = At(free_at_, position);
     free_at = std::max(earliest, free_at);
     if (seconds > 0) free_at = cores_[At(node_of_, position)].Run(free_at, seconds);
-  }
-
-  void Finish(const Plan& plan) {
-    const int64_t num_rows = RowsOf(plan.finish_rows, plan.row_parts, shape_.num_rows).size();
-    const auto state_bytes = static_cast<int64_t>(sizeof(float)) * num_rows * (shape_.head_dim + 2);
-    if (state_bytes > 0) Occupy(plan.position, 0, MergeSeconds(model_, state_bytes));
   }
 
   Message Send(const Plan& plan, const Move& move, int64_t bytes) {
@@ -135,7 +135,7 @@ class Simulation {
       const std::vector<Move>& sends = plan.rounds[round_index].sends;
       if (num_posted == sends.size()) continue;
       const Move& move = sends[num_posted];
-      const int64_t bytes = MessageBytes(move, plan.row_parts, shape_, model_.ownership);
+      const int64_t bytes = sizes_.of_message(plan, move);
       if (bytes > 0) messages.push_back(Send(plan, move, bytes));
       turns.emplace(At(free_at_, position), num_posted + 1, position);
     }
@@ -168,7 +168,7 @@ class Simulation {
 
   std::span<const Plan> plans_;
   const CostModel& model_;
-  MessageShape shape_;
+  const Sizes& sizes_;
   std::vector<double> free_at_;      // by position
   std::vector<size_t> node_of_;      // by position
   std::vector<double> out_free_at_;  // by node
@@ -176,65 +176,26 @@ class Simulation {
   std::vector<Cores> cores_;         // by node
 };
 
-// Every rank to its partner, `partner(rank)`, at once: the slowest pair, a node's messages one after the other.
-template <typename Partner>
-double SlowestExchangeSeconds(const CostModel& model, int64_t bytes, Partner partner) {
-  const std::vector<RankPlace>& places = model.topology.places;
-  std::vector<int64_t> num_leaving(model.order.nodes.size(), 0);
-  const auto node_of = [&](size_t rank) {
-    const int position = model.order.position_of[rank];
-    return static_cast<size_t>(std::ranges::upper_bound(model.order.nodes, position, {}, &RankRange::end) -
-                               model.order.nodes.begin());
-  };
-  double slowest = 0;
-  for (size_t rank = 0; rank < places.size(); ++rank) {
-    const size_t other = partner(rank);
-    if (other >= places.size() || other == rank) continue;
-    const LinkLevel level = LevelBetween(places[rank], places[other]);
-    const int64_t num_before = level == LinkLevel::kBetweenNodes ? num_leaving[node_of(rank)]++ : 0;
-    slowest = std::max(slowest, TransferSeconds(model.topology.link(level), bytes * (1 + num_before)));
-  }
-  return slowest;
-}
-
-int64_t FloatBytes(int64_t count) { return count * static_cast<int64_t>(sizeof(float)); }
-
 }  // namespace
 
 double PredictSeconds(std::span<const Plan> plans, const CostModel& model, const MessageShape& shape) {
   PANDO_CHECK(plans.size() == model.topology.places.size() && plans.size() == model.ownership.size());
-  return Simulation(plans, model, shape).Run();
+  const Sizes sizes = {
+      .of_message = [&](const Plan& plan,
+                        const Move& move) { return MessageBytes(move, plan.row_parts, shape, model.ownership); },
+      .of_finished_states =
+          [&](const Plan& plan) {
+            const int64_t num_rows = RowsOf(plan.finish_rows, plan.row_parts, shape.num_rows).size();
+            return static_cast<int64_t>(sizeof(float)) * num_rows * (shape.head_dim + 2);
+          }};
+  return Simulation(plans, model, sizes).Run();
 }
 
-double EstimateAllreduceSeconds(const CostModel& model, int64_t bytes) {
-  const auto num_ranks = static_cast<size_t>(model.num_ranks());
-  double seconds = 0;
-  double hop_seconds = 0;
-  for (size_t distance = 1; distance < num_ranks; distance *= 2) {
-    hop_seconds = SlowestExchangeSeconds(model, bytes, [&](size_t rank) { return rank ^ distance; });
-    seconds += hop_seconds + MergeSeconds(model, bytes);
-  }
-  return std::has_single_bit(num_ranks) ? seconds : seconds + hop_seconds;
-}
-
-double EstimateForestAllreduceSeconds(const CostModel& model, const MessageShape& shape) {
-  const int64_t max_subtrees = MaxForestSubtrees(model.ownership);
-  return EstimateAllreduceSeconds(model, FloatBytes(max_subtrees * shape.num_rows * (shape.head_dim + 2)));
-}
-
-double EstimatePaperSeconds(const CostModel& model, const MessageShape& shape) {
-  return 2 * EstimateAllreduceSeconds(model, FloatBytes(shape.num_rows)) +
-         EstimateAllreduceSeconds(model, FloatBytes(shape.num_rows * shape.head_dim));
-}
-
-double EstimateRingSeconds(const CostModel& model, int64_t kv_bytes_per_shard) {
-  const auto num_ranks = static_cast<size_t>(model.num_ranks());
-  const std::vector<int>& rank_at = model.order.rank_at;
-  const double step_seconds = SlowestExchangeSeconds(model, kv_bytes_per_shard, [&](size_t rank) {
-    const auto position = static_cast<size_t>(model.order.position_of[rank]);
-    return static_cast<size_t>(rank_at[(position + 1) % num_ranks]);
-  });
-  return static_cast<double>(num_ranks - 1) * step_seconds;
+double PredictSecondsOfEqualMessages(std::span<const Plan> plans, const CostModel& model, int64_t message_bytes) {
+  PANDO_CHECK(plans.size() == model.topology.places.size());
+  const Sizes sizes = {.of_message = [&](const Plan&, const Move&) { return message_bytes; },
+                       .of_finished_states = [](const Plan&) { return 0; }};
+  return Simulation(plans, model, sizes).Run();
 }
 
 }  // namespace pando

@@ -1,4 +1,4 @@
-// What a schedule costs on a topology, in seconds: arithmetic on events, and closed forms for what has no plan.
+// What a plan costs on a topology, in seconds: arithmetic on events. What has no plan is in collective_cost.h.
 //
 //   CostModel model = {.topology = topology, .order = OrderRanks(topology), .ownership = ownership,
 //                      .merge_seconds_per_byte = 1e-10};
@@ -39,19 +39,8 @@ struct CostModel {
 // Until the last rank has the result, all ranks starting together. `plans` are those of all ranks, by position.
 double PredictSeconds(std::span<const Plan> plans, const CostModel& model, const MessageShape& shape);
 
-// MPI_Allreduce of `bytes` by recursive doubling: ceil(log2 p) hops at distances 1, 2, 4, ... of the transport's ranks
-// (it does not know our order), each as slow as its slowest pair; other counts than powers of two fold first and take
-// one hop more.
-double EstimateAllreduceSeconds(const CostModel& model, int64_t bytes);
-
-// The schedule `allreduce`: one allreduce of a buffer that has room for any forest on the way.
-double EstimateForestAllreduceSeconds(const CostModel& model, const MessageShape& shape);
-
-// The schedule `paper`: allreduces of the max (1 float per row), the numerators (head_dim) and the denominators (1).
-double EstimatePaperSeconds(const CostModel& model, const MessageShape& shape);
-
-// Ring Attention without its compute: p - 1 steps in which every rank passes one shard of keys and values to the next.
-double EstimateRingSeconds(const CostModel& model, int64_t kv_bytes_per_shard);
+// The same where every message has `message_bytes`, whatever it carries, and finishing costs nothing.
+double PredictSecondsOfEqualMessages(std::span<const Plan> plans, const CostModel& model, int64_t message_bytes);
 
 }  // namespace pando
 

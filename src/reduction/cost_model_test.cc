@@ -131,39 +131,5 @@ RC_GTEST_PROP(PredictSecondsTest, SlowerLinksAndMoreRowsNeverTakeLess, ()) {
   RC_ASSERT(seconds(num_rows) >= after_latency);
 }
 
-// ---- Closed forms.
-
-TEST(EstimateTest, AllreduceIsOneHopPerDoubling) {
-  const CostModel eight = InventCluster(std::vector<int>(8, 1), kFast, kSlow);
-  EXPECT_NEAR(EstimateAllreduceSeconds(eight, 1024), 3 * (20e-6 + 10.24e-6), 1e-12);
-  const CostModel six = InventCluster(std::vector<int>(6, 1), kFast, kSlow);
-  EXPECT_NEAR(EstimateAllreduceSeconds(six, 1024), 4 * (20e-6 + 10.24e-6), 1e-12);
-  EXPECT_EQ(EstimateAllreduceSeconds(InventCluster({1}, kFast, kSlow), 1024), 0);
-}
-
-TEST(EstimateTest, AllreduceOfANodeSharesItsLink) {
-  const CostModel model = InventCluster({2, 2}, kFast, kSlow);
-  EXPECT_NEAR(EstimateAllreduceSeconds(model, 1024), TransferSeconds(kFast, 1024) + TransferSeconds(kSlow, 2 * 1024),
-              1e-12);
-}
-
-TEST(EstimateTest, PaperIsThreeAllreduces) {
-  const CostModel model = InventCluster(std::vector<int>(8, 1), kFast, kSlow);
-  const double bytes_seconds = 4.0 * (1 + 254 + 1) / kSlow.bytes_per_second;
-  EXPECT_NEAR(EstimatePaperSeconds(model, kOneKilobyte), 3 * (3 * 20e-6 + bytes_seconds), 1e-12);
-}
-
-TEST(EstimateTest, ForestAllreduceHasRoomForAnyForest) {
-  const CostModel model = InventCluster(std::vector<int>(8, 1), kFast, kSlow);
-  EXPECT_EQ(MaxForestSubtrees(model.ownership), 4);
-  EXPECT_NEAR(EstimateForestAllreduceSeconds(model, kOneKilobyte), EstimateAllreduceSeconds(model, 4 * 1024), 1e-12);
-}
-
-TEST(EstimateTest, RingPassesEveryShardToEveryOtherRank) {
-  const CostModel model = InventCluster({2, 2}, kFast, kSlow);
-  EXPECT_NEAR(EstimateRingSeconds(model, 1'000'000), 3 * (20e-6 + 10e-3), 1e-9);
-  EXPECT_EQ(EstimateRingSeconds(InventCluster({1}, kFast, kSlow), 1'000'000), 0);
-}
-
 }  // namespace
 }  // namespace pando

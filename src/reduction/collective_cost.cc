@@ -1,0 +1,90 @@
+#include "src/reduction/collective_cost.h"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+namespace pando {
+namespace {
+
+int64_t FloatBytes(int64_t count) { return count * static_cast<int64_t>(sizeof(float)); }
+
+int64_t StateBytes(const MessageShape& shape) { return FloatBytes(shape.num_rows * (shape.head_dim + 2)); }
+
+// As in PredictSeconds.
+double FinishSeconds(const CostModel& model, const MessageShape& shape) {
+  return static_cast<double>(StateBytes(shape)) * model.merge_seconds_per_byte;
+}
+
+// Plans that cost what an allreduce does; what is in a message does not matter, only whether it is merged (kForest).
+class AllreducePlans {
+ public:
+  explicit AllreducePlans(const RankOrder& order) : order_(order), plans_(order.rank_at.size()) {
+    const auto num_ranks = static_cast<unsigned>(plans_.size());
+    const unsigned num_doubling = std::bit_floor(num_ranks);
+    const unsigned num_folded = num_ranks - num_doubling;
+    // Of the first 2 * num_folded ranks, every second one folds into the one before.
+    const auto rank_of = [&](unsigned index) { return index < num_folded ? 2 * index : index + num_folded; };
+    for (unsigned i = 0; i < num_folded; ++i) Send(0, 2 * i + 1, 2 * i, Content::kForest);
+    size_t round = 1;
+    for (unsigned distance = 1; distance < num_doubling; distance *= 2, ++round) {
+      for (unsigned i = 0; i < num_doubling; ++i) Send(round, rank_of(i), rank_of(i ^ distance), Content::kForest);
+    }
+    for (unsigned i = 0; i < num_folded; ++i) Send(round, 2 * i, 2 * i + 1, Content::kResult);
+    for (size_t position = 0; position < plans_.size(); ++position) {
+      plans_[position].position = static_cast<int>(position);
+      plans_[position].num_ranks = static_cast<int>(plans_.size());
+      plans_[position].rounds.resize(round + 1);
+    }
+  }
+
+  const std::vector<Plan>& plans() const { return plans_; }
+
+ private:
+  Round& RoundOf(unsigned rank, size_t round) {
+    std::vector<Round>& rounds = plans_[static_cast<size_t>(order_.position_of[rank])].rounds;
+    if (rounds.size() <= round) rounds.resize(round + 1);
+    return rounds[round];
+  }
+
+  void Send(size_t round, unsigned from, unsigned to, Content content) {
+    RoundOf(from, round).sends.push_back({order_.position_of[to], content, {}, {}});
+    RoundOf(to, round).receives.push_back({order_.position_of[from], content, {}, {}});
+  }
+
+  const RankOrder& order_;
+  std::vector<Plan> plans_;
+};
+
+}  // namespace
+
+double EstimateAllreduceSeconds(const CostModel& model, int64_t bytes) {
+  return PredictSecondsOfEqualMessages(AllreducePlans(model.order).plans(), model, bytes);
+}
+
+double EstimateForestAllreduceSeconds(const CostModel& model, const MessageShape& shape) {
+  const int64_t max_subtrees = MaxForestSubtrees(model.ownership);
+  return EstimateAllreduceSeconds(model, max_subtrees * StateBytes(shape)) + FinishSeconds(model, shape);
+}
+
+double EstimatePaperSeconds(const CostModel& model, const MessageShape& shape) {
+  return 2 * EstimateAllreduceSeconds(model, FloatBytes(shape.num_rows)) +
+         EstimateAllreduceSeconds(model, FloatBytes(shape.num_rows * shape.head_dim)) + FinishSeconds(model, shape);
+}
+
+double EstimateRingSeconds(const CostModel& model, int64_t kv_bytes_per_shard) {
+  const std::vector<int>& rank_at = model.order.rank_at;
+  const auto place_at = [&](size_t position) {
+    return model.topology.places[static_cast<size_t>(rank_at[position % rank_at.size()])];
+  };
+  if (rank_at.size() == 1) return 0;
+  // In our order only the last rank of a node passes on to another node: no two messages share a link.
+  double step_seconds = 0;
+  for (size_t position = 0; position < rank_at.size(); ++position) {
+    const LinkModel& link = model.topology.link(LevelBetween(place_at(position), place_at(position + 1)));
+    step_seconds = std::max(step_seconds, TransferSeconds(link, kv_bytes_per_shard));
+  }
+  return static_cast<double>(rank_at.size() - 1) * step_seconds;
+}
+
+}  // namespace pando

@@ -1,0 +1,32 @@
+// What the strategies without a plan cost, by the same arithmetic as those with one (cost_model.h).
+//
+//   double seconds = EstimatePaperSeconds(model, {.num_rows = 32, .head_dim = 128});
+//
+// They are estimates of what another library does: it is taken to use recursive doubling in the order of the
+// transport's ranks, since it does not know ours.
+#ifndef PANDO_SRC_REDUCTION_COLLECTIVE_COST_H_
+#define PANDO_SRC_REDUCTION_COLLECTIVE_COST_H_
+
+#include <cstdint>
+
+#include "src/reduction/cost_model.h"
+
+namespace pando {
+
+// MPI_Allreduce of `bytes`: log2(p) hops at distances 1, 2, 4, ...; for other counts than powers of two, the ranks
+// above one fold into a neighbour first and get the result last, floor(log2 p) + 2 rounds.
+double EstimateAllreduceSeconds(const CostModel& model, int64_t bytes);
+
+// The schedule `allreduce`: one allreduce of a buffer that has room for any forest on the way.
+double EstimateForestAllreduceSeconds(const CostModel& model, const MessageShape& shape);
+
+// The schedule `paper`: allreduces of the max (1 float per row), the numerators (head_dim) and the denominators (1).
+double EstimatePaperSeconds(const CostModel& model, const MessageShape& shape);
+
+// Ring Attention without its compute: p - 1 steps in which every rank passes one shard of keys and values to the next
+// in our order, each step as slow as the slowest link.
+double EstimateRingSeconds(const CostModel& model, int64_t kv_bytes_per_shard);
+
+}  // namespace pando
+
+#endif  // PANDO_SRC_REDUCTION_COLLECTIVE_COST_H_

@@ -1,0 +1,94 @@
+#include "src/reduction/collective_cost.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include "src/reduction/testing/invented_cluster.h"
+
+namespace pando {
+namespace {
+
+// One row of head_dim 254 is a state of 1024 bytes.
+constexpr MessageShape kOneKilobyte = {.num_rows = 1, .head_dim = 254};
+constexpr LinkModel kSlow = {.latency_seconds = 20e-6, .bytes_per_second = 1e8};  // 10.24 us per kilobyte
+constexpr LinkModel kFast = {.latency_seconds = 1e-6, .bytes_per_second = 1e10};
+
+TEST(EstimateTest, AllreduceIsOneHopPerDoubling) {
+  const CostModel eight = InventCluster(std::vector<int>(8, 1), kFast, kSlow);
+  EXPECT_NEAR(EstimateAllreduceSeconds(eight, 1024), 3 * (20e-6 + 10.24e-6), 1e-12);
+  EXPECT_EQ(EstimateAllreduceSeconds(InventCluster({1}, kFast, kSlow), 1024), 0);
+}
+
+TEST(EstimateTest, AllreduceOfANodeSharesItsLink) {
+  const CostModel model = InventCluster({2, 2}, kFast, kSlow);
+  EXPECT_NEAR(EstimateAllreduceSeconds(model, 1024), TransferSeconds(kFast, 1024) + TransferSeconds(kSlow, 2 * 1024),
+              1e-12);
+}
+
+TEST(EstimateTest, PaperIsThreeAllreduces) {
+  const CostModel model = InventCluster(std::vector<int>(8, 1), kFast, kSlow);
+  const double bytes_seconds = 4.0 * (1 + 254 + 1) / kSlow.bytes_per_second;
+  EXPECT_NEAR(EstimatePaperSeconds(model, kOneKilobyte), 3 * (3 * 20e-6 + bytes_seconds), 1e-12);
+}
+
+TEST(EstimateTest, FinishingIsCounted) {
+  CostModel model = InventCluster({1}, kFast, kSlow);
+  model.merge_seconds_per_byte = 1e-9;
+  EXPECT_NEAR(EstimateForestAllreduceSeconds(model, kOneKilobyte), 1.024e-6, 1e-12);
+  EXPECT_NEAR(EstimatePaperSeconds(model, kOneKilobyte), 1.024e-6, 1e-12);
+}
+
+TEST(EstimateTest, ForestAllreduceHasRoomForAnyForest) {
+  const CostModel model = InventCluster(std::vector<int>(8, 1), kFast, kSlow);
+  EXPECT_EQ(MaxForestSubtrees(model.ownership), 4);
+  EXPECT_NEAR(EstimateForestAllreduceSeconds(model, kOneKilobyte), EstimateAllreduceSeconds(model, 4 * 1024), 1e-12);
+}
+
+TEST(EstimateTest, RingPassesEveryShardToEveryOtherRank) {
+  const CostModel model = InventCluster({2, 2}, kFast, kSlow);
+  EXPECT_NEAR(EstimateRingSeconds(model, 1'000'000), 3 * (20e-6 + 10e-3), 1e-9);
+  EXPECT_EQ(EstimateRingSeconds(InventCluster({1}, kFast, kSlow), 1'000'000), 0);
+}
+
+TEST(EstimateTest, AllreduceKnowsTheTransportsOrderAlone) {
+  // Ranks 0 and 2 on one node, 1 and 3 on the other: the first hop crosses and shares the link, the second does not.
+  CostModel model = InventCluster({2, 2}, kFast, kSlow);
+  std::swap(model.topology.places[1], model.topology.places[2]);
+  model.order = OrderRanks(model.topology);
+  EXPECT_NEAR(EstimateAllreduceSeconds(model, 1024), TransferSeconds(kSlow, 2 * 1024) + TransferSeconds(kFast, 1024),
+              1e-12);
+}
+
+TEST(EstimateTest, AllreduceMergesWhatItReceives) {
+  CostModel model = InventCluster(std::vector<int>(8, 1), kFast, kSlow);
+  const double before = EstimateAllreduceSeconds(model, 1024);
+  model.merge_seconds_per_byte = 1e-9;
+  EXPECT_NEAR(EstimateAllreduceSeconds(model, 1024) - before, 3 * 1.024e-6, 1e-12);
+}
+
+// A second per message and nothing else: the longest chain of messages.
+TEST(EstimateTest, FoldingIsNeverShorterThanUnevenHalves) {
+  constexpr LinkModel kOneSecond = {.latency_seconds = 1, .bytes_per_second = 1e15};
+  for (int num_ranks = 1; num_ranks <= 64; ++num_ranks) {
+    const CostModel model = InventCluster({num_ranks}, kOneSecond, kOneSecond);
+    const double hops = std::countr_zero(std::bit_ceil(static_cast<unsigned>(num_ranks)));
+    const bool is_longer =
+        4 * num_ranks > 3 * (1 << static_cast<int>(hops)) && !std::has_single_bit(static_cast<unsigned>(num_ranks));
+    const std::vector<Plan> butterfly = MakePlans(Schedule::kButterfly, model.order.nodes);
+    EXPECT_NEAR(PredictSecondsOfEqualMessages(butterfly, model, 1), hops, 1e-9) << num_ranks;
+    EXPECT_NEAR(EstimateAllreduceSeconds(model, 1), is_longer ? hops + 1 : hops, 1e-9) << num_ranks;
+  }
+}
+
+TEST(EstimateTest, AllreduceWaitsForCores) {
+  CostModel model =
+      InventCluster({8}, {.latency_seconds = 1e-6, .bytes_per_second = 1e15, .send_overhead_seconds = 1e-6}, kSlow);
+  model.topology.cores_per_node = 2;
+  EXPECT_NEAR(EstimateAllreduceSeconds(model, 1024), 3 * 8 / 2 * 1e-6, 1e-9);
+}
+
+}  // namespace
+}  // namespace pando
