@@ -50,7 +50,7 @@ TEST(EstimateTest, ForestAllreduceHasRoomForAnyForest) {
 TEST(EstimateTest, RingPassesEveryShardToEveryOtherRank) {
   const CostModel model = InventCluster({2, 2}, kFast, kSlow);
   EXPECT_NEAR(EstimateRingSeconds(model, 1'000'000), 3 * (20e-6 + 10e-3), 1e-9);
-  EXPECT_EQ(EstimateRingSeconds(InventCluster({1}, kFast, kSlow), 1'000'000), 0);
+  EXPECT_EQ(EstimateRingSeconds(InventCluster({1}, {}, {}), 1'000'000), 0);  // one rank has no links to measure
 }
 
 TEST(EstimateTest, AllreduceKnowsTheTransportsOrderAlone) {
@@ -67,6 +67,14 @@ TEST(EstimateTest, AllreduceMergesWhatItReceives) {
   const double before = EstimateAllreduceSeconds(model, 1024);
   model.merge_seconds_per_byte = 1e-9;
   EXPECT_NEAR(EstimateAllreduceSeconds(model, 1024) - before, 3 * 1.024e-6, 1e-12);
+}
+
+TEST(EstimateTest, AFoldedRanksResultIsNotMerged) {
+  constexpr LinkModel kOneSecond = {.latency_seconds = 1, .bytes_per_second = 1e15};
+  CostModel model = InventCluster({3}, kOneSecond, kOneSecond);
+  model.merge_seconds_per_byte = 0.25;
+  // Rank 1 folds into 0, which joins it, exchanges with 2, joins again, and sends rank 1 the result.
+  EXPECT_NEAR(EstimateAllreduceSeconds(model, 1), 1 + 0.25 + 0.25 + 1, 1e-9);
 }
 
 // A second per message and nothing else: the longest chain of messages.
