@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "src/attention/row_tasks.h"
 #include "src/base/check.h"
 
 namespace pando {
@@ -93,12 +94,7 @@ void JoinInto(ForestStates& left, const ForestStates& right, ThreadPool& pool) {
   const auto merge = [&](size_t i) {
     const AttentionStateSpan into = left.states[i];
     const AttentionStateSpan from = left.states[i + 1];
-    // Enough rows per task that handing it out costs nothing beside it.
-    constexpr size_t kRowsPerTask = 16;
-    pool.Run((into.rows + kRowsPerTask - 1) / kRowsPerTask, [&](size_t task, size_t) {
-      const size_t first = task * kRowsPerTask;
-      MergeRows(into, from, {first, std::min(first + kRowsPerTask, into.rows)});
-    });
+    ForRowRanges(into, pool, [&](RowRange rows) { MergeRows(into, from, rows); });
   };
   JoinForests(left.subtrees, right.subtrees, append, merge);
 }
