@@ -16,7 +16,7 @@ namespace {
 
 // A hop between ranks that both have a core is over in a microsecond or two: a short spin saves the sleep and the
 // wake-up.
-constexpr int kSpinsBeforeSleep = 4000;
+constexpr int kSpinsBeforeSleep = 1000;
 
 void SpinPause() {
 #if defined(__x86_64__) || defined(__i386__)
