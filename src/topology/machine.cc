@@ -1,45 +1,21 @@
 #include "src/topology/machine.h"
 
-#include <hwloc.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <memory>
-#include <utility>
 
-#include "src/base/errors.h"
+#include "src/topology/hwloc_topology.h"
 
 namespace pando {
 namespace {
 
-struct TopologyDeleter {
-  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
-};
-using Topology = std::unique_ptr<hwloc_topology, TopologyDeleter>;
-
-struct BitmapDeleter {
-  void operator()(hwloc_bitmap_t bitmap) const { hwloc_bitmap_free(bitmap); }
-};
-using Bitmap = std::unique_ptr<hwloc_bitmap_s, BitmapDeleter>;
-
-// The hardware threads the process may run on. Where the system cannot tell (an invented machine), all of them.
-Bitmap UsableThreads(hwloc_topology_t topology) {
-  Bitmap usable(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology)));
-  Bitmap bound(hwloc_bitmap_alloc());
-  if (hwloc_topology_is_thissystem(topology) != 0 &&
-      hwloc_get_cpubind(topology, bound.get(), HWLOC_CPUBIND_PROCESS) == 0) {
-    hwloc_bitmap_and(usable.get(), usable.get(), bound.get());
-  }
-  return usable;
-}
-
-size_t CountUsableThreads(hwloc_obj_t object, const Bitmap& usable) {
-  Bitmap shared(hwloc_bitmap_alloc());
+size_t CountUsableThreads(hwloc_obj_t object, const HwlocBitmap& usable) {
+  HwlocBitmap shared(hwloc_bitmap_alloc());
   hwloc_bitmap_and(shared.get(), object->cpuset, usable.get());
   return static_cast<size_t>(std::max(hwloc_bitmap_weight(shared.get()), 0));
 }
 
-std::vector<hwloc_obj_t> UsableObjects(hwloc_topology_t topology, hwloc_obj_type_t type, const Bitmap& usable) {
+std::vector<hwloc_obj_t> UsableObjects(hwloc_topology_t topology, hwloc_obj_type_t type, const HwlocBitmap& usable) {
   std::vector<hwloc_obj_t> objects;
   for (hwloc_obj_t object = hwloc_get_next_obj_by_type(topology, type, nullptr); object != nullptr;
        object = hwloc_get_next_obj_by_type(topology, type, object)) {
@@ -60,7 +36,7 @@ void AddCache(std::vector<CacheGroup>& caches, const CacheGroup& cache) {
   caches.push_back(cache);
 }
 
-std::vector<CacheGroup> Caches(hwloc_topology_t topology, const Bitmap& usable) {
+std::vector<CacheGroup> Caches(hwloc_topology_t topology, const HwlocBitmap& usable) {
   std::vector<CacheGroup> caches;
   for (const hwloc_obj_type_t type :
        {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L5CACHE}) {
@@ -75,7 +51,7 @@ std::vector<CacheGroup> Caches(hwloc_topology_t topology, const Bitmap& usable) 
   return caches;
 }
 
-std::vector<NumaNode> NumaNodes(hwloc_topology_t topology, const Bitmap& usable) {
+std::vector<NumaNode> NumaNodes(hwloc_topology_t topology, const HwlocBitmap& usable) {
   std::vector<NumaNode> nodes;
   for (hwloc_obj_t object = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, nullptr); object != nullptr;
        object = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, object)) {
@@ -102,7 +78,7 @@ void CorrectOnlyNode(std::vector<NumaNode>& nodes) {
 }
 
 Machine Describe(hwloc_topology_t topology) {
-  const Bitmap usable = UsableThreads(topology);
+  const HwlocBitmap usable = UsableThreads(topology);
   const std::vector<hwloc_obj_t> packages = UsableObjects(topology, HWLOC_OBJ_PACKAGE, usable);
   Machine machine;
   machine.cpu_model = CpuModel(packages);
@@ -119,15 +95,9 @@ Machine Describe(hwloc_topology_t topology) {
 
 // `hwloc_synthetic` null: this machine.
 Result<Machine> Load(const char* hwloc_synthetic) {
-  hwloc_topology_t raw = nullptr;
-  if (hwloc_topology_init(&raw) != 0) return Failed("hwloc could not be started to look at the machine");
-  const Topology topology(raw);
-  if (hwloc_synthetic != nullptr && hwloc_topology_set_synthetic(raw, hwloc_synthetic) != 0) {
-    return InvalidArgument("\"{}\" is not a machine in hwloc's notation, such as \"package:2 core:4 pu:2\"",
-                           hwloc_synthetic);
-  }
-  if (hwloc_topology_load(raw) != 0) return Failed("hwloc could not read the machine's topology");
-  return Describe(raw);
+  const Result<HwlocTopology> topology = LoadHwlocTopology(hwloc_synthetic);
+  if (!topology.ok()) return topology.status();
+  return Describe(topology->get());
 }
 
 }  // namespace
