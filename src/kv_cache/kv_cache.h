@@ -66,7 +66,7 @@ class KvCache {
   // A new, empty sequence. Ids of removed sequences are used again.
   int64_t AddSequence();
   // A new sequence with the tokens that `parent` has now. Takes at most one page per layer: all full pages are shared.
-  // On failure nothing is changed.
+  // On failure nothing is changed; ranks on which it went well then remove the new sequence.
   Result<int64_t> ForkSequence(int64_t parent);
   Status RemoveSequence(int64_t sequence);
   bool HasSequence(int64_t sequence) const { return table_.Has(sequence); }
