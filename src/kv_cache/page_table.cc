@@ -1,6 +1,6 @@
 #include "src/kv_cache/page_table.h"
 
-#include <ranges>
+#include <algorithm>
 
 #include "src/base/check.h"
 #include "src/kv_cache/page_visit.h"
@@ -51,7 +51,7 @@ Page* PageTable::Find(const LayerFill& fill, int64_t layer, int64_t sequence, in
 void PageTable::GiveBackSequence(int64_t sequence, PagePool& pool) {
   for (List& pages : lists_[static_cast<size_t>(sequence)]) {
     // The last first: pages are taken again in the order of their chunks.
-    for (Page* page : std::ranges::reverse_view(pages)) pool.GiveBack(page);
+    std::for_each(pages.rbegin(), pages.rend(), [&](Page* page) { pool.GiveBack(page); });
     pages = List();
   }
 }

@@ -24,7 +24,7 @@
 
 namespace pando {
 
-// Empty ranges begin where the second does.
+// The slots in both; an empty range where there are none.
 constexpr SlotRange Intersection(SlotRange a, SlotRange b) {
   const int64_t begin = std::max(a.begin, b.begin);
   return {begin, std::max(begin, std::min(a.end, b.end))};
