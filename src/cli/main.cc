@@ -1,29 +1,22 @@
 // The pando program: reads the command line, runs one command, turns its Status into an exit code.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
 #include "src/base/errors.h"
 #include "src/cli/command.h"
 #include "src/cli/command_line.h"
+#include "src/cli/exit.h"
 #include "src/cli/help_formatter.h"
 
 namespace pando::cli {
 namespace {
-
-constexpr int kExitOk = 0;
-constexpr int kExitFailed = 1;    // something went wrong while running
-constexpr int kExitBadInput = 2;  // the same command line will fail again
 
 constexpr const char* kExamples = R"(Examples:
   pando demo                              the same bits on any number of shards, and at what speed
@@ -76,17 +69,10 @@ std::vector<Entry> AddAllCommands(CLI::App& program) {
   return entries;
 }
 
-// Always one line, whatever a value contained.
-int Complain(std::string message, int exit_code) {
-  std::replace_if(
-      message.begin(), message.end(), [](unsigned char c) { return c < ' '; }, '?');
-  fmt::print(stderr, "pando: {}\n", message);
-  return exit_code;
-}
-
 int ExitCode(const Status& status) {
   if (status.ok()) return kExitOk;
-  return Complain(status.message(), status.code() == StatusCode::kFailed ? kExitFailed : kExitBadInput);
+  const bool is_same_everywhere = status.code() == StatusCode::kInvalidArgument;
+  return (is_same_everywhere ? ComplainOnce : Complain)(status.message(), ExitCodeOf(status));
 }
 
 // A full disk shows only when the last of the output leaves the program.
@@ -101,7 +87,7 @@ int RunGivenCommand(const CLI::App& program, const std::vector<Entry>& entries) 
   for (const Entry& entry : entries) {
     if (entry.app == given) return ExitCode(Finish(entry.run()));
   }
-  return Complain(DescribeMissingCommand(*given), kExitBadInput);
+  return ComplainOnce(DescribeMissingCommand(*given), kExitBadInput);
 }
 
 int Main(int argc, char** argv) {
@@ -114,9 +100,9 @@ int Main(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help and --version
-    return program.exit(success);
+    return IsFirstProcess() ? program.exit(success) : kExitOk;
   } catch (const CLI::ParseError& error) {
-    return Complain(DescribeParseError(program, error), kExitBadInput);
+    return ComplainOnce(DescribeParseError(program, error), kExitBadInput);
   }
   return RunGivenCommand(program, entries);
 }
@@ -127,9 +113,8 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return pando::cli::Main(argc, argv);
-  } catch (const std::bad_alloc&) {
-    return pando::cli::Complain("memory ran out: use a shorter context or a smaller batch", pando::cli::kExitBadInput);
-  } catch (const std::exception& error) {
-    return pando::cli::Complain(error.what(), pando::cli::kExitFailed);
+  } catch (const std::exception&) {
+    const pando::Status status = pando::cli::CaughtStatus();
+    return pando::cli::Complain(status.message(), pando::cli::ExitCodeOf(status));
   }
 }
