@@ -23,12 +23,30 @@ std::string NameSeconds(std::chrono::milliseconds time) {
   return fmt::format("{} s", static_cast<double>(time.count()) / 1000);
 }
 
-Status DeadlineError(int rank, const std::vector<int>& peers, std::chrono::milliseconds timeout) {
+Blame FindBlame(const std::vector<int>& late, const std::vector<int>& waits_for) {
+  Blame blame;
+  for (const int peer : late) {
+    if (waits_for[peer] < 0) blame.waited_for.push_back(peer);
+  }
+  if (!blame.waited_for.empty()) return blame;
+  blame.waited_for = late;
+  int end = late.front();
+  for (size_t step = 0; step < waits_for.size() && waits_for[end] >= 0; ++step) end = waits_for[end];
+  if (waits_for[end] < 0) blame.held_up_by = end;
+  return blame;
+}
+
+Status DeadlineError(int rank, const Blame& blame, std::chrono::milliseconds timeout) {
+  const std::string chain = blame.held_up_by < 0 ? "" : fmt::format(", held up by rank {}", blame.held_up_by);
   return Failed(
-      "rank {} waited {} for {}, in vain: it may have ended, be stopped, or be slow; see what it printed, or give it "
+      "rank {} waited {} for {}{}, in vain: it may have ended, be stopped, or be slow; see what it printed, or give it "
       "more "
       "time with a longer timeout",
-      rank, NameSeconds(timeout), NameRanks(peers));
+      rank, NameSeconds(timeout), NameRanks(blame.waited_for), chain);
+}
+
+Status DeadlineError(int rank, const std::vector<int>& late, std::chrono::milliseconds timeout) {
+  return DeadlineError(rank, Blame{.waited_for = late}, timeout);
 }
 
 Status SizeError(int from, size_t sent_bytes, int to, size_t expected_bytes) {

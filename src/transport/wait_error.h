@@ -20,6 +20,17 @@ std::string NameSeconds(std::chrono::milliseconds time);
 // `rank` waited for `peers` until the deadline.
 Status DeadlineError(int rank, const std::vector<int>& peers, std::chrono::milliseconds timeout);
 
+// Whom a rank that waited for `late` should name, when `waits_for` has for each rank whom it says it waits for itself,
+// or -1: the silent ones among `late`; where all of them wait too, all, and the silent rank at the end of the chain.
+struct Blame {
+  std::vector<int> waited_for;
+  int held_up_by = -1;  // -1 where `waited_for` says all, or where the ranks wait for one another in a circle
+
+  bool operator==(const Blame&) const = default;
+};
+Blame FindBlame(const std::vector<int>& late, const std::vector<int>& waits_for);
+Status DeadlineError(int rank, const Blame& blame, std::chrono::milliseconds timeout);
+
 // `from` sent another size than `to` was to receive.
 Status SizeError(int from, size_t sent_bytes, int to, size_t expected_bytes);
 

@@ -28,6 +28,19 @@ TEST(WaitErrorTest, SaysWhoWaitedForWhomHowLongAndWhatToDo) {
   EXPECT_THAT(DeadlineError(0, {2}, std::chrono::seconds(30)).message(), HasSubstr("waited 30 s"));
 }
 
+TEST(WaitErrorTest, BlamesTheSilentRank) {
+  // Rank 0 waits for 2, which waits for 3, which waits for 1.
+  EXPECT_EQ(FindBlame({2}, {2, -1, 3, 1}), (Blame{.waited_for = {2}, .held_up_by = 1}));
+  EXPECT_EQ(FindBlame({2, 3}, {2, -1, 3, 1}), (Blame{.waited_for = {2, 3}, .held_up_by = 1}));
+  // Of several late ones those that wait themselves are excused.
+  EXPECT_EQ(FindBlame({1, 2, 3}, {1, -1, 3, 1}), (Blame{.waited_for = {1}}));
+  EXPECT_EQ(FindBlame({1, 2}, {1, -1, -1, -1}), (Blame{.waited_for = {1, 2}}));
+  // All wait for one another.
+  EXPECT_EQ(FindBlame({1}, {1, 2, 0}), (Blame{.waited_for = {1}}));
+  EXPECT_THAT(DeadlineError(0, FindBlame({2}, {2, -1, 3, 1}), std::chrono::seconds(2)).message(),
+              HasSubstr("rank 0 waited 2 s for rank 2, held up by rank 1, in vain"));
+}
+
 TEST(WaitErrorTest, SaysBothSizesWhereTheyAreKnown) {
   EXPECT_THAT(SizeError(1, 8, 0, 16).message(), HasSubstr("rank 1 sent 8 bytes to rank 0, which expected 16"));
   EXPECT_THAT(TooLongError(1, 0, 16).message(), HasSubstr("rank 1 sent more bytes to rank 0 than the 16"));

@@ -1,9 +1,11 @@
-// One rank that works with the others until one of them is lost: it gathers a few bytes from all, again and again.
+// One rank that works with the others until one of them is lost: it gathers a few bytes from all, or adds numbers with
+// all, or hands a byte to its neighbour, again and again.
 //
-//   mpirun -n 3 transport_peer --timeout-ms 2000 [--waits-in gather|allreduce] [--absent RANK] [--steps N]
+//   mpirun -n 3 transport_peer --timeout-ms 2000 [--waits-in gather|allreduce|ring] [--absent RANK] [--steps N]
 //
 // Rank RANK never calls MPI_Init. Says "rank R is process PID" at the start, "rank R runs" when MPI is there, and on
-// failure the sentence; then it ends with 1, and with 0 after N steps.
+// failure the sentence; then it ends with 1, and with 0 after N steps. Other options are left alone: by them a test
+// finds its processes.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -22,7 +24,7 @@ struct Arguments {
   std::chrono::milliseconds timeout{2000};
   int num_steps = 1'000'000;
   int absent = -1;
-  bool use_allreduce = false;
+  std::string waits_in = "gather";
 };
 
 Arguments Parse(int argc, char** argv) {
@@ -33,7 +35,7 @@ Arguments Parse(int argc, char** argv) {
     if (name == "--timeout-ms") arguments.timeout = std::chrono::milliseconds(std::stoi(value));
     if (name == "--steps") arguments.num_steps = std::stoi(value);
     if (name == "--absent") arguments.absent = std::stoi(value);
-    if (name == "--waits-in") arguments.use_allreduce = value == "allreduce";
+    if (name == "--waits-in") arguments.waits_in = value;
   }
   return arguments;
 }
@@ -49,9 +51,20 @@ void Say(const std::string& sentence) {
   _exit(1);
 }
 
+// Each rank waits for the one before it, and for nobody else.
+pando::Status PassOn(pando::Transport& transport) {
+  std::byte received{};
+  const std::byte sent{};
+  const pando::SendPart send{.to = (transport.rank() + 1) % transport.size(), .data = &sent, .bytes = 1};
+  const pando::ReceivePart receive{
+      .from = (transport.rank() + transport.size() - 1) % transport.size(), .data = &received, .bytes = 1};
+  return transport.Exchange({&send, 1}, {&receive, 1});
+}
+
 pando::Status Step(pando::Transport& transport, const Arguments& arguments) {
   std::vector<float> data(transport.size(), 1.0f);
-  if (arguments.use_allreduce) return transport.AllReduceSum(data);
+  if (arguments.waits_in == "allreduce") return transport.AllReduceSum(data);
+  if (arguments.waits_in == "ring") return PassOn(transport);
   const std::span<std::byte> all = std::as_writable_bytes(std::span(data));
   return transport.AllGather(all.subspan(transport.rank() * sizeof(float), sizeof(float)), all);
 }

@@ -12,6 +12,7 @@
 
 #include "src/base/errors.h"
 #include "src/transport/launch.h"
+#include "src/transport/mpi/stall_notices.h"
 #include "src/transport/mpi/watchdog.h"
 #include "src/transport/wait_error.h"
 
@@ -20,9 +21,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One tag for all messages: they arrive in the order in which they were started. Nothing is ever sent with the other.
+// One tag for all messages: they arrive in the order in which they were started.
 constexpr int kMessageTag = 1;
-constexpr int kNoMessageTag = 2;
+constexpr int kNoticeTag = 2;
 
 Status MpiError(int rank, const char* call, int code) {
   char text[MPI_MAX_ERROR_STRING] = "unknown error";
@@ -74,6 +75,7 @@ class MpiTransport : public Transport {
         max_message_bytes_(std::clamp<size_t>(options.max_message_bytes, 1, INT_MAX)),
         watchdog_(std::move(watchdog)),
         communicator_(communicator),
+        notices_(communicator, kNoticeTag, rank, size),
         finalize_(finalize) {}
   ~MpiTransport() override;
 
@@ -106,6 +108,7 @@ class MpiTransport : public Transport {
   Status StartPieces(PendingTransfer& transfer, bool is_send, int peer, const std::byte* data, size_t bytes);
   // Lets MPI work and notes what is finished. True when all is.
   Result<bool> Test(PendingTransfer& transfer);
+  static std::vector<int> LatePeers(const PendingTransfer& transfer);
   Status CheckFinished(const Piece& piece, const MPI_Status& status, bool has_error) const;
   Status FindNodes();
   Status AllReduceFloats(std::span<float> data, MPI_Op op);
@@ -115,6 +118,7 @@ class MpiTransport : public Transport {
   size_t max_message_bytes_;
   std::unique_ptr<Watchdog> watchdog_;
   MPI_Comm communicator_;
+  StallNotices notices_;
   bool finalize_;
   bool oversubscribed_ = false;
   MPI_Op combine_ = MPI_OP_NULL;
@@ -232,29 +236,40 @@ Result<bool> MpiTransport::Test(PendingTransfer& transfer) {
   return std::all_of(transfer.pieces.begin(), transfer.pieces.end(), [](const Piece& piece) { return piece.done; });
 }
 
-Status MpiTransport::WaitFor(int slot) {
-  PendingTransfer& transfer = transfers_[slot];
-  const Patience patience(oversubscribed_);
-  const Clock::time_point start = Clock::now();
-  while (true) {
-    Result<bool> done = Test(transfer);
-    if (!done.ok()) return done.status();
-    if (*done) return {};
-    const Clock::duration waited = Clock::now() - start;
-    if (waited >= timeout()) break;
-    patience.Pause(std::chrono::duration_cast<std::chrono::microseconds>(waited));
-  }
+std::vector<int> MpiTransport::LatePeers(const PendingTransfer& transfer) {
   std::vector<int> late;
   for (const Piece& piece : transfer.pieces) {
     if (!piece.done) late.push_back(piece.peer);
   }
-  return DeadlineError(rank(), late, timeout());
+  return late;
+}
+
+Status MpiTransport::WaitFor(int slot) {
+  PendingTransfer& transfer = transfers_[slot];
+  const Patience patience(oversubscribed_);
+  const Clock::time_point start = Clock::now();
+  bool has_told = false;
+  while (true) {
+    Result<bool> done = Test(transfer);
+    if (!done.ok()) return done.status();
+    if (*done) break;
+    const Clock::duration waited = Clock::now() - start;
+    // Early enough for the others to know at their deadline, which may be a little before or after this one.
+    if (!has_told && waited >= timeout() * 3 / 4) {
+      notices_.Tell(LatePeers(transfer));
+      has_told = true;
+    }
+    if (waited >= timeout()) return DeadlineError(rank(), FindBlame(LatePeers(transfer), notices_.Hear()), timeout());
+    patience.Pause(std::chrono::duration_cast<std::chrono::microseconds>(waited));
+  }
+  if (has_told) notices_.TakeBack();
+  return {};
 }
 
 void MpiTransport::Progress() {
-  // Any call lets MPI work on all requests; this one finds nothing and changes nothing.
+  // Any call lets MPI work on all requests; this one changes nothing.
   int found = 0;
-  if (broken().ok()) MPI_Iprobe(MPI_ANY_SOURCE, kNoMessageTag, communicator_, &found, MPI_STATUS_IGNORE);
+  if (broken().ok()) MPI_Iprobe(MPI_ANY_SOURCE, kNoticeTag, communicator_, &found, MPI_STATUS_IGNORE);
 }
 
 Result<MPI_Datatype> MpiTransport::TypeOf(size_t element_bytes) {

@@ -6,10 +6,11 @@
 //   }};
 //   Result<std::unique_ptr<Transport>> transport = CreateMpiTransport(options);
 //
-// Deadlines. What is sent rank to rank is waited for in a loop that looks at the clock and names the rank. Calls of MPI
-// that block inside (MPI_Init, MPI_Allreduce, MPI_Finalize and those that make the communicator) cannot be called off:
-// a watchdog thread calls `on_stuck` with the sentence instead, and all that the program can do then is print it and
-// leave. Which rank is missing is not known there.
+// Deadlines. What is sent rank to rank is waited for in a loop that looks at the clock and names the rank, and the one
+// that holds it up where it waits itself (mpi/stall_notices.h). Calls of MPI that block inside (MPI_Init,
+// MPI_Allreduce, MPI_Finalize and those that make the communicator) cannot be called off: a watchdog thread calls
+// `on_stuck` with the sentence instead, and all that the program can do then is print it and leave. Which rank is
+// missing is not known there.
 //
 // After a failure. MPI gives no way back: requests stay under way, and MPI_Finalize would wait for the lost rank. So
 // the destructor of a failed transport leaves MPI alone, the buffers of what was under way must stay until the process
