@@ -4,27 +4,15 @@
 #include <bit>
 
 #include "src/attention/row_tasks.h"
+#include "src/attention/visible_tokens.h"
 #include "src/base/check.h"
 
 namespace pando {
 namespace {
 
-// The tokens that one query sees, [begin, end).
-struct Visible {
-  int64_t begin;
-  int64_t end;
-};
+constexpr size_t kCallingThread = 0;  // of a ThreadPool
 
-Visible VisibleFrom(int64_t position, int64_t window) {
-  return {window == 0 ? 0 : std::max<int64_t>(0, position - window + 1), position + 1};
-}
-
-// What all of `num_queries` queries from `first_position` on see together.
-Visible VisibleFromAny(int64_t first_position, int64_t num_queries, int64_t window) {
-  return {VisibleFrom(first_position, window).begin, first_position + num_queries};
-}
-
-TokenRange InChunk(const Visible& visible, int64_t chunk, int64_t chunk_tokens) {
+TokenRange InChunk(const VisibleTokens& visible, int64_t chunk, int64_t chunk_tokens) {
   const int64_t start = chunk * chunk_tokens;
   const auto clamped = [&](int64_t token) {
     return static_cast<uint32_t>(std::clamp<int64_t>(token - start, 0, chunk_tokens));
@@ -39,18 +27,35 @@ struct SlotChunks {
   bool empty() const { return first_index >= end_index; }
 };
 
-SlotChunks VisibleChunks(const TreeShape& tree, int64_t slot, const Visible& visible) {
+SlotChunks VisibleChunks(const TreeShape& tree, int64_t slot, const VisibleTokens& visible) {
   // Chunk slot + i * S is at or after visible.begin's chunk from the smallest such i on.
   const int64_t first_chunk = ChunkOfToken(tree, visible.begin);
   const int64_t first_index = std::max<int64_t>(0, (first_chunk - slot + tree.num_slots - 1) / tree.num_slots);
   return {first_index, NumChunksOfSlot(tree, slot, visible.end)};
 }
 
+// The shard of a cache, as the blocks of a step see it.
+class CachePages final : public ShardPages {
+ public:
+  CachePages(const KvCache& cache, std::span<const QueryBlock> blocks)
+      : ShardPages(cache.options().layout, cache.options().tree, cache.options().slots),
+        cache_(cache),
+        blocks_(blocks) {}
+
+  const std::byte* Page(size_t block, int64_t chunk) const override {
+    return cache_.page(blocks_[block].layer, blocks_[block].sequence, chunk);
+  }
+
+ private:
+  const KvCache& cache_;
+  std::span<const QueryBlock> blocks_;
+};
+
 // Each query of a block has one row per head of the group; all of them see the same tokens.
 void FillRanges(int64_t first_position, size_t num_queries, size_t group, int64_t window, int64_t chunk,
                 int64_t chunk_tokens, TokenRange* ranges) {
   for (size_t query = 0; query < num_queries; ++query) {
-    const Visible visible = VisibleFrom(first_position + static_cast<int64_t>(query), window);
+    const VisibleTokens visible = VisibleFrom(first_position + static_cast<int64_t>(query), window);
     std::fill_n(ranges + query * group, group, InChunk(visible, chunk, chunk_tokens));
   }
 }
@@ -104,7 +109,7 @@ void JoinInto(ForestStates& left, const ForestStates& right, ThreadPool& pool) {
 
 struct ShardAttention::DecodeStep {
   const AttentionRule& rule;
-  const KvCache& cache;
+  const ShardPages& pages;
   std::span<const QueryBlock> blocks;
   const size_t* first_rows;  // [block]
   size_t num_rows;
@@ -115,10 +120,10 @@ struct ShardAttention::DecodeStep {
   size_t per_thread_bytes;
   uint8_t* slot_is_empty;  // [block][owned slot]
 
-  const KvPageLayout& layout() const { return cache.options().layout; }
-  const TreeShape& tree() const { return cache.options().tree; }
+  const KvPageLayout& layout() const { return pages.layout(); }
+  const TreeShape& tree() const { return pages.tree(); }
   size_t group() const { return rule.num_heads / rule.num_kv_heads; }
-  size_t num_slots() const { return static_cast<size_t>(cache.options().slots.size()); }
+  size_t num_slots() const { return static_cast<size_t>(pages.slots().size()); }
   size_t HeadRows(size_t block) const { return static_cast<size_t>(blocks[block].num_queries) * group(); }
 
   AttentionStateSpan SlotStates(size_t owned_slot) const {
@@ -141,20 +146,19 @@ struct ShardAttention::DecodeStep {
 
   // What the kernel should fetch while it works on the last chunk of a slot: the first chunk of the slot that this
   // thread is likely to take next.
-  const std::byte* FirstPageAfter(const QueryBlock& block, const Visible& visible, int64_t slot) const {
+  const std::byte* FirstPageAfter(size_t block, const VisibleTokens& visible, int64_t slot) const {
     const int64_t next = slot + static_cast<int64_t>(num_threads);
-    if (next >= cache.options().slots.end) return nullptr;
+    if (next >= pages.slots().end) return nullptr;
     const SlotChunks chunks = VisibleChunks(tree(), next, visible);
-    return chunks.empty() ? nullptr
-                          : cache.page(block.layer, block.sequence, ChunkOfSlot(tree(), next, chunks.first_index));
+    return chunks.empty() ? nullptr : pages.Page(block, ChunkOfSlot(tree(), next, chunks.first_index));
   }
 
   // Folds the chunks of one slot, all KV heads of [head_begin, head_end) of a page before the next page: memory is read
   // in order.
   void FoldSlot(size_t block_idx, size_t owned_slot, size_t head_begin, size_t head_end, size_t thread) const {
     const QueryBlock& block = blocks[block_idx];
-    const int64_t slot = cache.options().slots.begin + static_cast<int64_t>(owned_slot);
-    const Visible visible = VisibleFromAny(block.first_position, block.num_queries, rule.window);
+    const int64_t slot = pages.slots().begin + static_cast<int64_t>(owned_slot);
+    const VisibleTokens visible = VisibleFromAny(block.first_position, block.num_queries, rule.window);
     const SlotChunks chunks = VisibleChunks(tree(), slot, visible);
     if (head_begin == 0) slot_is_empty[block_idx * num_slots() + owned_slot] = chunks.empty();
     if (chunks.empty()) return;
@@ -165,10 +169,11 @@ struct ShardAttention::DecodeStep {
     const size_t head_bytes = layout().head_bytes();
     for (int64_t index = chunks.first_index; index < chunks.end_index; ++index) {
       const int64_t chunk = ChunkOfSlot(tree(), slot, index);
-      const std::byte* page = cache.page(block.layer, block.sequence, chunk);
+      const std::byte* page = pages.Page(block_idx, chunk);
       const std::byte* next_page = index + 1 < chunks.end_index
-                                       ? cache.page(block.layer, block.sequence, ChunkOfSlot(tree(), slot, index + 1))
-                                       : FirstPageAfter(block, visible, slot);
+                                       ? pages.Page(block_idx, ChunkOfSlot(tree(), slot, index + 1))
+                                       : FirstPageAfter(block_idx, visible, slot);
+      if (thread == kCallingThread) pages.BetweenPages();
       FillRanges(block.first_position, static_cast<size_t>(block.num_queries), group(), rule.window, chunk,
                  tree().chunk_tokens, ranges);
       for (size_t head = head_begin; head < head_end; ++head) {
@@ -197,7 +202,7 @@ struct ShardAttention::DecodeStep {
   void ReduceRows(size_t task) const {
     const size_t block = task / rule.num_kv_heads;
     const RowRange rows = RowsOf(block, task % rule.num_kv_heads);
-    const int64_t first_slot = cache.options().slots.begin;
+    const int64_t first_slot = pages.slots().begin;
     const uint8_t* is_empty = slot_is_empty + block * num_slots();
     std::array<bool, SubtreeList::kCapacity> empty{};
     SubtreeList forest;
@@ -215,8 +220,13 @@ struct ShardAttention::DecodeStep {
 
 Status ShardAttention::Decode(const KvCache& cache, std::span<const QueryBlock> blocks, ThreadPool& pool,
                               ForestStates& forest) {
-  const KvPageLayout& layout = cache.options().layout;
-  const SlotRange slots = cache.options().slots;
+  return Decode(CachePages(cache, blocks), blocks, pool, forest);
+}
+
+Status ShardAttention::Decode(const ShardPages& pages, std::span<const QueryBlock> blocks, ThreadPool& pool,
+                              ForestStates& forest) {
+  const KvPageLayout& layout = pages.layout();
+  const SlotRange slots = pages.slots();
   const size_t num_slots = static_cast<size_t>(slots.size());
   const size_t num_rows = NumRows(rule_, blocks);
   const size_t state_floats = AttentionStateSpan::NumFloats(num_rows, layout.padded_dim());
@@ -238,7 +248,7 @@ Status ShardAttention::Decode(const KvCache& cache, std::span<const QueryBlock> 
   if (!status.ok()) return status;
 
   const DecodeStep step{rule_,
-                        cache,
+                        pages,
                         blocks,
                         first_rows_.data(),
                         num_rows,
@@ -277,7 +287,7 @@ struct ShardAttention::PrefillStep {
   static constexpr size_t kRowsPerTask = 48;
 
   const AttentionRule& rule;
-  const KvCache& cache;
+  const ShardPages& pages;
   const QueryBlock& block;
   size_t queries_per_task;
   size_t num_query_tasks;
@@ -286,14 +296,15 @@ struct ShardAttention::PrefillStep {
   ForestStates& forest;
 
   struct Scratch {
+    bool is_calling_thread;
     TokenRange* ranges;
     float* unpacked;
     float* packed;
     float* states;  // [entry], each NumFloats(rows, padded_dim)
   };
 
-  const KvPageLayout& layout() const { return cache.options().layout; }
-  const TreeShape& tree() const { return cache.options().tree; }
+  const KvPageLayout& layout() const { return pages.layout(); }
+  const TreeShape& tree() const { return pages.tree(); }
   size_t group() const { return rule.num_heads / rule.num_kv_heads; }
 
   // Sets of states that are alive at once: those of the growing forest and the one being folded.
@@ -311,6 +322,7 @@ struct ShardAttention::PrefillStep {
   Scratch ScratchOf(size_t thread) const {
     const size_t rows = queries_per_task * group();
     Scratch scratch;
+    scratch.is_calling_thread = thread == kCallingThread;
     scratch.ranges = reinterpret_cast<TokenRange*>(per_thread + thread * per_thread_bytes);
     scratch.unpacked = reinterpret_cast<float*>(scratch.ranges + rows);
     scratch.packed = scratch.unpacked + rows * layout().head_dim;
@@ -337,7 +349,7 @@ struct ShardAttention::PrefillStep {
     };
     std::array<bool, SubtreeList::kCapacity> empty{};
     SubtreeList subtrees;
-    for (int64_t slot = cache.options().slots.begin; slot < cache.options().slots.end; ++slot) {
+    for (int64_t slot = pages.slots().begin; slot < pages.slots().end; ++slot) {
       empty[subtrees.size()] = !FoldSlot(slot, kv_head, first_query, num_queries, scratch, entry(subtrees.size()));
       PushSubtree(subtrees, {0, slot},
                   [&](size_t i) { MergeUnlessEmpty(entry(i), empty[i], entry(i + 1), empty[i + 1], all); });
@@ -353,14 +365,15 @@ struct ShardAttention::PrefillStep {
   bool FoldSlot(int64_t slot, size_t kv_head, size_t first_query, size_t num_queries, const Scratch& scratch,
                 AttentionStateSpan states) const {
     const int64_t first_position = block.first_position + static_cast<int64_t>(first_query);
-    const Visible visible = VisibleFromAny(first_position, static_cast<int64_t>(num_queries), rule.window);
+    const VisibleTokens visible = VisibleFromAny(first_position, static_cast<int64_t>(num_queries), rule.window);
     const SlotChunks chunks = VisibleChunks(tree(), slot, visible);
     if (chunks.empty()) return false;
     SetIdentityRows(states, {0, states.rows});
     for (int64_t index = chunks.first_index; index < chunks.end_index; ++index) {
       const int64_t chunk = ChunkOfSlot(tree(), slot, index);
       FillRanges(first_position, num_queries, group(), rule.window, chunk, tree().chunk_tokens, scratch.ranges);
-      const std::byte* page = cache.page(block.layer, block.sequence, chunk) + kv_head * layout().head_bytes();
+      const std::byte* page = pages.Page(0, chunk) + kv_head * layout().head_bytes();
+      if (scratch.is_calling_thread) pages.BetweenPages();
       FoldChunk({&layout(), page, nullptr, rule.score, scratch.packed, scratch.ranges, states, 0, states.rows});
     }
     return true;
@@ -368,21 +381,26 @@ struct ShardAttention::PrefillStep {
 };
 
 Status ShardAttention::Prefill(const KvCache& cache, const QueryBlock& block, ThreadPool& pool, ForestStates& forest) {
-  const KvPageLayout& layout = cache.options().layout;
+  return Prefill(CachePages(cache, {&block, 1}), block, pool, forest);
+}
+
+Status ShardAttention::Prefill(const ShardPages& pages, const QueryBlock& block, ThreadPool& pool,
+                               ForestStates& forest) {
+  const KvPageLayout& layout = pages.layout();
   const size_t num_rows = NumRows(rule_, {&block, 1});
   const size_t group = rule_.num_heads / rule_.num_kv_heads;
   const size_t queries_per_task = std::max<size_t>(1, PrefillStep::kRowsPerTask / group);
   const size_t num_query_tasks = (static_cast<size_t>(block.num_queries) + queries_per_task - 1) / queries_per_task;
-  const size_t per_thread_bytes = PrefillStep::PerThreadBytes(layout, cache.options().tree, queries_per_task * group);
+  const size_t per_thread_bytes = PrefillStep::PerThreadBytes(layout, pages.tree(), queries_per_task * group);
   const size_t state_floats = AttentionStateSpan::NumFloats(num_rows, layout.padded_dim());
-  forest.subtrees = ForestOf(cache.options().slots);
+  forest.subtrees = ForestOf(pages.slots());
   Status status = states_.Grow(forest.subtrees.size() * state_floats * sizeof(float), "the states of the queries");
   if (status.ok()) status = per_thread_.Grow(pool.num_threads() * per_thread_bytes, "the threads' scratch");
   if (!status.ok()) return status;
   for (size_t i = 0; i < forest.subtrees.size(); ++i) {
     forest.states[i] = {states_.as<float>() + i * state_floats, num_rows, layout.padded_dim()};
   }
-  const PrefillStep step{rule_, cache, block, queries_per_task, num_query_tasks, per_thread_.data(), per_thread_bytes,
+  const PrefillStep step{rule_, pages, block, queries_per_task, num_query_tasks, per_thread_.data(), per_thread_bytes,
                          forest};
   // The last queries see most: handing them out first leaves small tasks for the end.
   const size_t num_tasks = rule_.num_kv_heads * num_query_tasks;

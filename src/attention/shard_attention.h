@@ -11,6 +11,7 @@
 
 #include "pando/attention_state.h"
 #include "pando/status.h"
+#include "src/attention/shard_pages.h"
 #include "src/base/aligned_buffer.h"
 #include "src/base/thread_pool.h"
 #include "src/kernels/chunk_fold.h"
@@ -58,6 +59,9 @@ class ShardAttention {
   // are the caller's duty to check. Fails only for want of scratch memory.
   Status Decode(const KvCache& cache, std::span<const QueryBlock> blocks, ThreadPool& pool, ForestStates& forest);
   Status Prefill(const KvCache& cache, const QueryBlock& block, ThreadPool& pool, ForestStates& forest);
+  // The same for a shard whose pages lie elsewhere. Prefill's block is number 0.
+  Status Decode(const ShardPages& pages, std::span<const QueryBlock> blocks, ThreadPool& pool, ForestStates& forest);
+  Status Prefill(const ShardPages& pages, const QueryBlock& block, ThreadPool& pool, ForestStates& forest);
 
  private:
   struct DecodeStep;

@@ -1,0 +1,120 @@
+#include "src/attention/testing/sharded_case.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "src/base/random.h"
+#include "src/base/testing/bits.h"
+#include "src/reduction/slot_ownership.h"
+#include "src/transport/inproc/inproc_group.h"
+
+namespace pando::test_support {
+namespace {
+
+// Not the only one, so that a mix-up of layers shows.
+constexpr int64_t kLayer = 1;
+constexpr int64_t kNumLayers = 2;
+
+std::vector<float> NormalFloats(int64_t size, uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(static_cast<size_t>(size));
+  for (float& value : values) value = random.Normal();
+  return values;
+}
+
+}  // namespace
+
+ShardedCase::ShardedCase(const CaseOptions& options, std::vector<SlotRange> ownership)
+    : ownership_(std::move(ownership)),
+      rule_{static_cast<size_t>(options.num_heads),
+            static_cast<size_t>(options.num_kv_heads),
+            {0.25f, 0.0f},
+            options.window},
+      pool_(1),
+      whole_(FilledCache(options, {0, options.tree.num_slots})),
+      attention_(rule_) {
+  for (const SlotRange& slots : ownership_) caches_.push_back(FilledCache(options, slots));
+  for (size_t i = 0; i < options.lengths.size(); ++i) {
+    const int64_t num_queries = std::min(options.num_queries, options.lengths[i]);
+    queries_.push_back(NormalFloats(num_queries * options.num_heads * options.head_dim, 1000 + i));
+    blocks_.push_back(
+        {static_cast<int64_t>(i), num_queries, options.lengths[i] - num_queries, queries_.back().data(), kLayer});
+  }
+  EXPECT_TRUE(attention_.Decode(whole_, blocks_, pool_, expected_).ok());
+}
+
+KvCache ShardedCase::FilledCache(const CaseOptions& options, SlotRange slots) {
+  const KvPageLayout layout =
+      KvPageLayout::Create(options.k_type, options.v_type, options.head_dim, options.tree.chunk_tokens).value();
+  KvCache cache =
+      KvCache::Create({layout, options.num_kv_heads, options.tree, slots, kNumLayers, options.window}).value();
+  for (size_t i = 0; i < options.lengths.size(); ++i) {
+    const int64_t sequence = cache.AddSequence();
+    for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+      const int64_t floats = options.lengths[i] * options.num_kv_heads * options.head_dim;
+      const uint64_t seed = 10 * i + static_cast<uint64_t>(layer);
+      const std::vector<float> k = NormalFloats(floats, 2 * seed);
+      const std::vector<float> v = NormalFloats(floats, 2 * seed + 1);
+      EXPECT_TRUE(cache.PrepareAppend(layer, sequence, k.size(), v.size()).ok());
+      cache.AppendPrepared(layer, sequence, k, v, pool_);
+      // A page that nobody sees must not be touched.
+      cache.ReleaseUnseen(layer, sequence, options.lengths[i] - std::min(options.num_queries, options.lengths[i]));
+    }
+  }
+  return cache;
+}
+
+StateShape ShardedCase::shape() const {
+  const KvPageLayout& layout = whole_.options().layout;
+  return {NumRows(rule_, blocks_), layout.head_dim, layout.padded_dim()};
+}
+
+bool ShardedCase::IsExpected(AttentionStateSpan root) const {
+  const AttentionStateSpan wanted = expected();
+  if (root.rows != wanted.rows || root.head_dim != wanted.head_dim) return false;
+  const size_t floats = AttentionStateSpan::NumFloats(root.rows, root.head_dim);
+  return SameBits(std::span(root.data, floats), std::span(wanted.data, floats));
+}
+
+RankOrder IdentityOrder(int num_ranks) {
+  RankOrder order;
+  for (int rank = 0; rank < num_ranks; ++rank) order.rank_at.push_back(rank);
+  order.position_of = order.rank_at;
+  order.nodes = {{0, num_ranks}};
+  return order;
+}
+
+RankOrder ReversedOrder(int num_ranks) {
+  RankOrder order = IdentityOrder(num_ranks);
+  std::ranges::reverse(order.rank_at);
+  order.position_of = order.rank_at;
+  return order;
+}
+
+void RunRanks(const ShardedCase& problem, const RankOrder& order,
+              const std::function<void(const RankGroup& group, ThreadPool& pool)>& rank_main,
+              std::chrono::milliseconds timeout) {
+  const int num_ranks = static_cast<int>(problem.ownership().size());
+  std::vector<std::unique_ptr<Transport>> ranks = CreateInprocGroup(num_ranks, {.timeout = timeout}).value();
+  std::vector<std::thread> threads;
+  for (std::unique_ptr<Transport>& rank : ranks) {
+    threads.emplace_back([&, transport = std::move(rank)]() mutable {
+      ThreadPool pool(2);
+      rank_main({*transport, order, problem.ownership()}, pool);
+      transport.reset();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::vector<SlotRange> UnevenRanges(int64_t num_slots, int num_ranks) {
+  std::vector<double> weights;
+  for (int rank = 0; rank < num_ranks; ++rank) weights.push_back((rank * 5 + 2) % 4);  // 2 3 0 1 2 3 0 1 ...
+  return WeightedRanges(num_slots, weights).value();
+}
+
+}  // namespace pando::test_support
