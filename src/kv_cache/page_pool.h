@@ -35,7 +35,6 @@ class PagePool {
   void GiveBack(Page* page);
 
   size_t page_bytes() const { return page_bytes_; }
-  size_t free_pages() const { return free_.size(); }
   size_t used_pages() const { return num_pages_ - free_.size(); }
   size_t shared_pages() const { return num_shared_; }
   size_t allocated_bytes() const { return num_pages_ * page_bytes_; }

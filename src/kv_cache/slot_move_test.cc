@@ -96,6 +96,20 @@ TEST(SlotMoveTest, WhatIsNotCommittedLeavesTheCacheAsItWas) {
   ExpectSameAs(cache, expected);
 }
 
+TEST(SlotMoveTest, WhatDoesNotFitInMemoryLeavesTheCacheAsItWas) {
+  // 2 TiB of pages of 8 MiB, all of them elsewhere.
+  const TreeShape tree{.num_slots = 8, .chunk_tokens = 256};
+  const KvPageLayout layout = KvPageLayout::Create(KvType::kF32, KvType::kF32, 1024, tree.chunk_tokens).value();
+  SequenceTable table(1);
+  table.fill(0, table.Add()).num_tokens = int64_t{1} << 26;
+  KvCache cache = KvCache::CreateWithTable({layout, /*num_kv_heads=*/4, tree, {0, 0}}, table).value();
+  const Status status = SlotMove::Begin(cache, {0, 8}).status();
+  EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
+  EXPECT_EQ(cache.options().slots, (SlotRange{0, 0}));
+  EXPECT_EQ(cache.allocated_bytes(), 0u);
+  EXPECT_EQ(cache.num_tokens(0, 0), int64_t{1} << 26);
+}
+
 TEST(SlotMoveTest, NamesWhatIsWrong) {
   KvCache cache = MakeCache({2, 5});
   std::vector<std::byte> bytes(SlotBytes(cache, {2, 3}));
