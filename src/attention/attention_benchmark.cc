@@ -57,9 +57,12 @@ class Workload {
  public:
   static Result<Workload> Create(const AttentionBenchmarkOptions& options, size_t min_bytes) {
     if (Status status = ValidateRun(options); !status.ok()) return status;
-    Result<std::vector<KvCache>> caches = MakeShardCaches(ToAttentionOptions(options));
-    if (!caches.ok()) return caches.status();
-    Workload workload(options, std::move(caches->front()));
+    const AttentionOptions attention = ToAttentionOptions(options);
+    const Result<KvCacheOptions> cache_options = CacheOptionsOf(attention, {0, attention.tree.num_slots});
+    if (!cache_options.ok()) return cache_options.status();
+    Result<KvCache> cache = KvCache::Create(*cache_options);
+    if (!cache.ok()) return cache.status();
+    Workload workload(options, std::move(cache).value());
     if (Status status = workload.Fill(min_bytes); !status.ok()) return status;
     return workload;
   }

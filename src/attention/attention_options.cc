@@ -37,6 +37,8 @@ Status ValidateNumbers(const AttentionOptions& options) {
   if (options.scale.has_value() && !std::isfinite(*options.scale)) {
     return InvalidArgument("scale is {}: it must be a finite number", *options.scale);
   }
+  if (options.num_layers < 1)
+    return InvalidArgument("number of layers is {}: it must be at least 1", options.num_layers);
   constexpr int64_t kMaxThreads = 1024;
   if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
     return InvalidArgument("number of threads is {}: it must be from 1 to {}, or 0 for one per core",
@@ -55,27 +57,42 @@ AttentionRule RuleOf(const AttentionOptions& options) {
           options.window.value_or(0)};
 }
 
-size_t NumThreadsOf(const AttentionOptions& options) {
+size_t NumThreadsOf(const AttentionOptions& options, int64_t num_neighbours) {
   if (options.num_threads > 0) return static_cast<size_t>(options.num_threads);
-  return std::max<size_t>(1, std::thread::hardware_concurrency());
+  return std::max<size_t>(1, std::thread::hardware_concurrency() / static_cast<size_t>(num_neighbours));
 }
 
-Result<std::vector<KvCache>> MakeShardCaches(const AttentionOptions& options) {
+Result<Strategy> ParseStrategy(std::string_view name) {
+  if (name == "tree") return Strategy{Strategy::Kind::kPlanned, {}};
+  if (name == "ring") return Strategy{Strategy::Kind::kRing, {}};
+  const Result<Schedule> schedule = ParseSchedule(name);
+  if (schedule.ok()) return Strategy{Strategy::Kind::kSchedule, *schedule};
+  return InvalidArgument("'{}' is not a strategy: it must be tree, {} or ring", name, ScheduleNames());
+}
+
+Result<std::vector<SlotRange>> OwnershipOf(int64_t num_slots, const RankOrder& order,
+                                           std::span<const double> rank_weights) {
+  const size_t num_ranks = order.rank_at.size();
+  if (rank_weights.empty()) return EqualRanges(num_slots, static_cast<int64_t>(num_ranks));
+  if (rank_weights.size() != num_ranks) {
+    return InvalidArgument("there are {} rank weights for {} ranks: give one per rank, or none", rank_weights.size(),
+                           num_ranks);
+  }
+  std::vector<double> by_position(num_ranks);
+  for (size_t position = 0; position < num_ranks; ++position) {
+    by_position[position] = rank_weights[static_cast<size_t>(order.rank_at[position])];
+  }
+  return WeightedRanges(num_slots, by_position);
+}
+
+Result<KvCacheOptions> CacheOptionsOf(const AttentionOptions& options, SlotRange slots) {
   if (Status status = ValidateHeads(options); !status.ok()) return status;
   if (Status status = ValidateNumbers(options); !status.ok()) return status;
   const Result<KvPageLayout> layout =
       KvPageLayout::Create(options.k_type, options.v_type, options.head_dim, options.tree.chunk_tokens);
   if (!layout.ok()) return layout.status();
-  const Result<std::vector<SlotRange>> ranges = EqualRanges(options.tree.num_slots, options.num_shards);
-  if (!ranges.ok()) return ranges.status();
-  std::vector<KvCache> caches;
-  for (const SlotRange& range : *ranges) {
-    Result<KvCache> cache = KvCache::Create(
-        {*layout, options.num_kv_heads, options.tree, range, /*num_layers=*/1, options.window.value_or(0)});
-    if (!cache.ok()) return cache.status();
-    caches.push_back(std::move(cache).value());
-  }
-  return caches;
+  return KvCacheOptions{*layout, options.num_kv_heads, options.tree,
+                        slots,   options.num_layers,   options.window.value_or(0)};
 }
 
 }  // namespace pando

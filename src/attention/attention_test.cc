@@ -68,19 +68,33 @@ Outcome Empty(const AttentionOptions& options, int64_t num_queries) {
   return {std::vector<float>(rows * static_cast<size_t>(options.head_dim)), std::vector<float>(rows)};
 }
 
-// Attention of the last `num_queries` of `num_tokens` tokens, by Decode or by Prefill.
-Outcome Attend(const AttentionOptions& options, const Tokens& tokens, int64_t num_tokens, int64_t num_queries,
-               bool prefill) {
-  Attention attention = Attention::Create(options).value();
+// What one rank makes of the last `num_queries` of `num_tokens` tokens, by Decode or by Prefill.
+Outcome AttendAsRank(Communicator& communicator, const AttentionOptions& options, const Tokens& tokens,
+                     int64_t num_tokens, int64_t num_queries, bool prefill) {
+  Attention attention = Attention::Create(communicator, options).value();
   const int64_t sequence = attention.AddSequence();
-  EXPECT_TRUE(attention.Append(sequence, tokens.K(0, num_tokens), tokens.V(0, num_tokens)).ok());
+  EXPECT_TRUE(attention.Append(0, sequence, tokens.K(0, num_tokens), tokens.V(0, num_tokens)).ok());
   Outcome result = Empty(options, num_queries);
   const std::span<const float> q = tokens.Q(num_tokens - num_queries, num_tokens);
   const SequenceQueries wanted{sequence, num_queries};
-  const Status status = prefill ? attention.Prefill(wanted, q, result.output, result.energy)
-                                : attention.Decode({&wanted, 1}, q, result.output, result.energy);
+  const Status status = prefill ? attention.Prefill(0, wanted, q, result.output, result.energy)
+                                : attention.Decode(0, wanted, q, result.output, result.energy);
   EXPECT_TRUE(status.ok()) << status.message();
   return result;
+}
+
+// The same on `num_ranks` threads; all of them must agree.
+Outcome Attend(const AttentionOptions& options, const Tokens& tokens, int64_t num_tokens, int64_t num_queries,
+               bool prefill, int64_t num_ranks = 1) {
+  std::vector<Outcome> outcomes(static_cast<size_t>(num_ranks));
+  const Status status = RunInProcess(num_ranks, {}, [&](Communicator& communicator) {
+    outcomes[static_cast<size_t>(communicator.rank())] =
+        AttendAsRank(communicator, options, tokens, num_tokens, num_queries, prefill);
+    return Status();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  for (size_t rank = 1; rank < outcomes.size(); ++rank) EXPECT_EQ(outcomes[rank], outcomes[0]) << "rank " << rank;
+  return outcomes[0];
 }
 
 // What KvType stores of a [tokens][kv_heads][head_dim] array, keys or values.
@@ -198,15 +212,13 @@ class SameBitsTest : public ::testing::TestWithParam<KvType> {
 INSTANTIATE_TEST_SUITE_P(Types, SameBitsTest, ::testing::ValuesIn(kTypes),
                          [](const auto& type) { return std::string(KvTypeName(type.param)); });
 
-TEST_P(SameBitsTest, OnAnyNumberOfShards) {
-  const Tokens tokens(options_, 9000, 11);
-  for (const int64_t num_tokens : {1, 64, 700, 9000}) {
-    options_.num_shards = 1;
+TEST_P(SameBitsTest, OnAnyNumberOfRanks) {
+  const Tokens tokens(options_, 4500, 11);
+  for (const int64_t num_tokens : {1, 64, 4500}) {
     const Outcome expected = Attend(options_, tokens, num_tokens, 1, false);
-    for (const int64_t num_shards : {2, 3, 4, 5, 6, 7, 8, 16, 33, 64}) {
-      options_.num_shards = num_shards;
-      EXPECT_EQ(Attend(options_, tokens, num_tokens, 1, false), expected)
-          << num_shards << " shards, " << num_tokens << " tokens";
+    for (const int64_t num_ranks : {2, 3, 4, 5, 6, 7, 8, 16, 33, 64}) {
+      EXPECT_EQ(Attend(options_, tokens, num_tokens, 1, false, num_ranks), expected)
+          << num_ranks << " ranks, " << num_tokens << " tokens";
     }
   }
 }
@@ -239,14 +251,13 @@ TEST_P(SameBitsTest, ByPrefillAndByDecode) {
   options_.tree.num_slots = 4;
   for (const int64_t window : {0, 70}) {
     if (window > 0) options_.window = window;
-    for (const int64_t num_shards : {1, 3}) {
-      options_.num_shards = num_shards;
+    for (const int64_t num_ranks : {1, 3}) {
       const int64_t num_tokens = 330;
       const Tokens tokens(options_, num_tokens, 14);
-      const Outcome whole = Attend(options_, tokens, num_tokens, num_tokens, true);
-      EXPECT_EQ(Attend(options_, tokens, num_tokens, num_tokens, false), whole) << "decode of all";
+      const Outcome whole = Attend(options_, tokens, num_tokens, num_tokens, true, num_ranks);
+      EXPECT_EQ(Attend(options_, tokens, num_tokens, num_tokens, false, num_ranks), whole) << "decode of all";
       for (const int64_t position : {0, 1, 63, 64, 100, 255, 256, 329}) {
-        const Outcome alone = Attend(options_, tokens, position + 1, 1, false);
+        const Outcome alone = Attend(options_, tokens, position + 1, 1, false, num_ranks);
         const size_t row = static_cast<size_t>(position * options_.num_heads);
         const std::span<const float> in_whole = std::span(whole.output).subspan(row * 64, 8 * 64);
         EXPECT_TRUE(SameBits(in_whole, alone.output)) << "position " << position << " window " << window;
@@ -266,13 +277,13 @@ TEST_P(SameBitsTest, AloneOrInABatch) {
   int64_t all_queries = 0;
   for (size_t i = 0; i < lengths.size(); ++i) {
     wanted.push_back({attention.AddSequence(), num_queries[i]});
-    ASSERT_TRUE(attention.Append(wanted[i].sequence, tokens.K(0, lengths[i]), tokens.V(0, lengths[i])).ok());
+    ASSERT_TRUE(attention.Append(0, wanted[i].sequence, tokens.K(0, lengths[i]), tokens.V(0, lengths[i])).ok());
     const std::span<const float> own = tokens.Q(lengths[i] - num_queries[i], lengths[i]);
     q.insert(q.end(), own.begin(), own.end());
     all_queries += num_queries[i];
   }
   Outcome batch = Empty(options_, all_queries);
-  ASSERT_TRUE(attention.Decode(wanted, q, batch.output, batch.energy).ok());
+  ASSERT_TRUE(attention.Decode(0, wanted, q, batch.output, batch.energy).ok());
   size_t row = 0;
   for (size_t i = 0; i < lengths.size(); ++i) {
     const Outcome alone = Attend(options_, tokens, lengths[i], num_queries[i], false);
@@ -290,11 +301,11 @@ TEST_P(SameBitsTest, AppendedInOnePieceOrInMany) {
     const int64_t sequence = attention.AddSequence();
     for (int64_t begin = 0; begin < 500; begin += piece) {
       const int64_t end = std::min<int64_t>(500, begin + piece);
-      ASSERT_TRUE(attention.Append(sequence, tokens.K(begin, end), tokens.V(begin, end)).ok());
+      ASSERT_TRUE(attention.Append(0, sequence, tokens.K(begin, end), tokens.V(begin, end)).ok());
     }
     Outcome result = Empty(options_, 1);
     const SequenceQueries wanted{sequence, 1};
-    ASSERT_TRUE(attention.Decode({&wanted, 1}, tokens.Q(499, 500), result.output, result.energy).ok());
+    ASSERT_TRUE(attention.Decode(0, {&wanted, 1}, tokens.Q(499, 500), result.output, result.energy).ok());
     EXPECT_EQ(result, expected) << piece;
   }
 }
@@ -316,36 +327,43 @@ RC_GTEST_PROP(AttentionProperty, SameBitsForAnyShapeShardsAndThreads, ()) {
   const Tokens tokens(options, num_tokens, 17);
   const Outcome expected = Attend(options, tokens, num_tokens, num_queries, false);
   options.num_threads = *rc::gen::inRange(1, 5);
-  options.num_shards = *rc::gen::inRange<int64_t>(1, options.tree.num_slots + 1);
-  RC_ASSERT(Attend(options, tokens, num_tokens, num_queries, false) == expected);
-  RC_ASSERT(Attend(options, tokens, num_tokens, num_queries, true) == expected);
+  const int64_t num_ranks = *rc::gen::inRange<int64_t>(1, std::min<int64_t>(options.tree.num_slots, 9) + 1);
+  options.strategy = *rc::gen::element<std::string>("tree", "butterfly", "two-level", "direct", "reduce-scatter");
+  options.rank_weights.resize(static_cast<size_t>(num_ranks));
+  for (double& weight : options.rank_weights) weight = *rc::gen::element(1.0, 1.0, 2.0, 5.0);
+  RC_ASSERT(Attend(options, tokens, num_tokens, num_queries, false, num_ranks) == expected);
+  RC_ASSERT(Attend(options, tokens, num_tokens, num_queries, true, num_ranks) == expected);
 }
 
 // ---- Memory
 // ----------------------------------------------------------------------------------------------------------------------
 
 TEST(AttentionTest, AllocatesNothingAfterWarmUp) {
-  for (const int64_t num_shards : {1, 3}) {
-    const AttentionOptions options{
-        .num_heads = 8, .num_kv_heads = 2, .head_dim = 64, .num_shards = num_shards, .num_threads = 2};
+  for (const int64_t num_ranks : {1, 3}) {
+    const AttentionOptions options{.num_heads = 8, .num_kv_heads = 2, .head_dim = 64, .num_threads = 2};
     const Tokens tokens(options, 400, 18);
-    Attention attention = Attention::Create(options).value();
-    const int64_t sequence = attention.AddSequence();
-    ASSERT_TRUE(attention.Append(sequence, tokens.K(0, 399), tokens.V(0, 399)).ok());
-    Outcome one = Empty(options, 1);
-    Outcome many = Empty(options, 100);
-    const SequenceQueries wanted{sequence, 1};
-    const auto step = [&] {
-      const bool ok = attention.Decode({&wanted, 1}, tokens.Q(0, 1), one.output, one.energy).ok() &&
-                      attention.Prefill({sequence, 100}, tokens.Q(0, 100), many.output, many.energy).ok();
-      ASSERT_TRUE(ok);
-    };
-    step();
-    const size_t before = test_support::NumAllocations();
-    step();
-    ASSERT_TRUE(attention.Append(sequence, tokens.K(399, 400), tokens.V(399, 400)).ok());
-    step();
-    EXPECT_EQ(test_support::NumAllocations(), before);
+    const Status status = RunInProcess(num_ranks, {}, [&](Communicator& communicator) {
+      Attention attention = Attention::Create(communicator, options).value();
+      const int64_t sequence = attention.AddSequence();
+      EXPECT_TRUE(attention.Append(0, sequence, tokens.K(0, 399), tokens.V(0, 399)).ok());
+      Outcome one = Empty(options, 1);
+      Outcome many = Empty(options, 100);
+      const SequenceQueries wanted{sequence, 1};
+      const auto step = [&] {
+        EXPECT_TRUE(attention.Decode(0, {&wanted, 1}, tokens.Q(0, 1), one.output, one.energy).ok());
+        EXPECT_TRUE(attention.Prefill(0, {sequence, 100}, tokens.Q(0, 100), many.output, many.energy).ok());
+        EXPECT_TRUE(communicator.Barrier().ok());
+      };
+      step();
+      step();
+      const size_t before = test_support::NumAllocations();
+      step();
+      EXPECT_TRUE(attention.Append(0, sequence, tokens.K(399, 400), tokens.V(399, 400)).ok());
+      step();
+      EXPECT_EQ(test_support::NumAllocations(), before);
+      return communicator.Barrier();
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
   }
 }
 
@@ -372,8 +390,10 @@ TEST(AttentionTest, RefusesOptionsThatDoNotFit) {
   ExpectRefused({.num_heads = 2, .sinks = {1.0f}}, "1 sinks for 2 heads");
   ExpectRefused({.tree = {.num_slots = 48}}, "num_slots is 48");
   ExpectRefused({.tree = {.chunk_tokens = 20}}, "chunk_tokens is 20");
-  ExpectRefused({.num_shards = 65}, "65");
-  ExpectRefused({.num_shards = 0}, "0");
+  ExpectRefused({.num_layers = 0}, "number of layers is 0");
+  ExpectRefused({.strategy = "star"}, "'star' is not a strategy: it must be tree, butterfly");
+  ExpectRefused({.rank_weights = {1.0, 2.0}}, "2 rank weights for 1 ranks");
+  ExpectRefused({.rank_weights = {-1.0}}, "-1");
   ExpectRefused({.num_threads = -1}, "number of threads is -1");
   ExpectRefused({.num_threads = 100000}, "number of threads is 100000");
 }
@@ -383,13 +403,13 @@ TEST(AttentionTest, RefusesCallsThatDoNotFitAndChangesNothing) {
   Attention attention = Attention::Create(options).value();
   const int64_t sequence = attention.AddSequence();
   const std::vector<float> two_tokens(16, 1.0f);
-  ASSERT_TRUE(attention.Append(sequence, two_tokens, two_tokens).ok());
+  ASSERT_TRUE(attention.Append(0, sequence, two_tokens, two_tokens).ok());
   const std::vector<float> q(16, 1.0f);
   std::vector<float> output(16);
   std::vector<float> energy(2);
   const auto decode = [&](SequenceQueries wanted, std::span<const float> queries, std::span<float> out,
                           std::span<float> lse) {
-    return attention.Decode({&wanted, 1}, queries, out, lse).message();
+    return attention.Decode(0, {&wanted, 1}, queries, out, lse).message();
   };
   EXPECT_THAT(decode({7, 1}, q, output, energy), HasSubstr("no sequence 7"));
   EXPECT_THAT(decode({sequence, 0}, {}, {}, {}), HasSubstr("0 queries of sequence 0"));
@@ -397,12 +417,13 @@ TEST(AttentionTest, RefusesCallsThatDoNotFitAndChangesNothing) {
   EXPECT_THAT(decode({sequence, 1}, std::span(q).first(8), output, energy),
               HasSubstr("queries have 8 floats: the call needs 16"));
   EXPECT_THAT(decode({sequence, 1}, q, std::span(output).first(15), energy), HasSubstr("output has 15 floats"));
-  EXPECT_THAT(decode({sequence, 1}, q, output, std::span(energy).first(1)), HasSubstr("energy has 1 floats"));
-  EXPECT_THAT(attention.Append(sequence, two_tokens, q).message(), "");
-  EXPECT_THAT(attention.Append(sequence, two_tokens, std::span(q).first(8)).message(), HasSubstr("values 8"));
+  EXPECT_THAT(decode({sequence, 1}, q, output, std::span(energy).first(1)), HasSubstr("lse has 1 floats"));
+  EXPECT_THAT(attention.Append(0, sequence, two_tokens, q).message(), "");
+  EXPECT_THAT(attention.Append(0, sequence, two_tokens, std::span(q).first(8)).message(), HasSubstr("values 8"));
+  EXPECT_THAT(attention.Append(1, sequence, two_tokens, two_tokens).message(), HasSubstr("there is no layer 1"));
   EXPECT_THAT(attention.Reserve(-1).message(), HasSubstr("-1 tokens"));
   EXPECT_EQ(attention.Reserve(int64_t{1} << 52).code(), StatusCode::kOutOfMemory);
-  EXPECT_EQ(attention.NumTokens(sequence).value(), 4);
+  EXPECT_EQ(attention.NumTokens(0, sequence).value(), 4);
   EXPECT_EQ(decode({sequence, 1}, q, output, {}), "");
 }
 

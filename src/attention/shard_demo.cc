@@ -42,6 +42,7 @@ void StoredHead(const KvPageLayout& layout, std::span<const float> k, std::span<
 
 struct ShardDemo::Data {
   void MakeExact();
+  Result<double> Attend(Communicator& communicator, std::span<float> output, std::span<float> energy) const;
 
   AttentionOptions options;
   std::vector<float> k, v, q;
@@ -54,7 +55,7 @@ void ShardDemo::Data::MakeExact() {
   const size_t group = static_cast<size_t>(options.num_heads) / num_kv_heads;
   const KvPageLayout layout = KvPageLayout::Create(options.k_type, options.v_type, options.head_dim, kPanel).value();
   exact.resize(q.size());
-  ThreadPool pool(NumThreadsOf(options));
+  ThreadPool pool(NumThreadsOf(options, 1));
   pool.Run(num_kv_heads, [&](size_t kv_head, size_t) {
     std::vector<float> stored_k;
     std::vector<float> stored_v;
@@ -68,8 +69,25 @@ void ShardDemo::Data::MakeExact() {
   });
 }
 
+// Seconds of a decode step.
+Result<double> ShardDemo::Data::Attend(Communicator& communicator, std::span<float> output,
+                                       std::span<float> energy) const {
+  Result<Attention> attention = Attention::Create(communicator, options);
+  if (!attention.ok()) return attention.status();
+  const int64_t sequence = attention->AddSequence();
+  if (Status status = attention->Append(0, sequence, k, v); !status.ok()) return status;
+  double seconds = 0;
+  for (int step = 0; step < 2; ++step) {  // the first one warms up
+    if (Status status = communicator.Barrier(); !status.ok()) return status;
+    const double start = NowSeconds();
+    if (Status status = attention->Decode(0, {sequence, 1}, q, output, energy); !status.ok()) return status;
+    seconds = NowSeconds() - start;
+  }
+  return seconds;
+}
+
 Result<ShardDemo> ShardDemo::Create(const AttentionOptions& options, int64_t context) {
-  if (Status status = MakeShardCaches(options).status(); !status.ok()) return status;
+  if (Status status = CacheOptionsOf(options, {}).status(); !status.ok()) return status;
   if (context < 1) return InvalidArgument("the context is {}: it must be at least 1", context);
   auto data = std::make_unique<Data>();
   data->options = options;
@@ -87,21 +105,23 @@ ShardDemo& ShardDemo::operator=(ShardDemo&&) noexcept = default;
 ShardDemo::~ShardDemo() = default;
 
 Result<ShardDemoRow> ShardDemo::Run(int64_t num_shards) const {
-  AttentionOptions options = data_->options;
-  options.num_shards = num_shards;
-  Result<Attention> attention = Attention::Create(options);
-  if (!attention.ok()) return attention.status();
-  const int64_t sequence = attention->AddSequence();
-  if (Status status = attention->Append(sequence, data_->k, data_->v); !status.ok()) return status;
   std::vector<float> output(data_->q.size());
-  std::vector<float> energy(static_cast<size_t>(options.num_heads));
-  const SequenceQueries wanted{sequence, 1};
+  std::vector<float> energy(static_cast<size_t>(data_->options.num_heads));
   double seconds = 0;
-  for (int step = 0; step < 2; ++step) {  // the first one warms up
-    const double start = NowSeconds();
-    if (Status status = attention->Decode({&wanted, 1}, data_->q, output, energy); !status.ok()) return status;
-    seconds = NowSeconds() - start;
-  }
+  const Status status = RunInProcess(num_shards, {}, [&](Communicator& communicator) {
+    // All ranks get the result; one of them shows it.
+    std::vector<float> own_output(output.size());
+    std::vector<float> own_energy(energy.size());
+    const Result<double> own_seconds = data_->Attend(communicator, own_output, own_energy);
+    if (!own_seconds.ok()) return own_seconds.status();
+    if (communicator.rank() == 0) {
+      output = own_output;
+      energy = own_energy;
+      seconds = *own_seconds;
+    }
+    return Status();
+  });
+  if (!status.ok()) return status;
   ShardDemoRow row;
   row.fingerprint = fmt::format("{:016x}", Fingerprint(energy, Fingerprint(output)));
   row.microseconds = seconds * 1e6;

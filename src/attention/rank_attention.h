@@ -1,0 +1,87 @@
+// RankAttention: one rank's part of an Attention: its shard of the cache, what it computes of a step, and its end of
+// the merge. pando/attention.h is the same with the calls of all ranks described.
+#ifndef PANDO_SRC_ATTENTION_RANK_ATTENTION_H_
+#define PANDO_SRC_ATTENTION_RANK_ATTENTION_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pando/attention.h"
+#include "src/attention/attention_options.h"
+#include "src/attention/communicator_state.h"
+#include "src/attention/merge_engine.h"
+#include "src/attention/row_results.h"
+#include "src/attention/shard_attention.h"
+#include "src/base/aligned_buffer.h"
+#include "src/base/thread_pool.h"
+#include "src/kv_cache/kv_cache.h"
+
+namespace pando {
+
+class RankAttention {
+ public:
+  static Result<std::unique_ptr<RankAttention>> Create(Communicator& communicator, const AttentionOptions& options);
+
+  KvCache& cache() { return cache_; }
+  const KvCache& cache() const { return cache_; }
+  const StepReport& last_step() const { return report_; }
+  AttentionMemory memory() const;
+
+  Status Append(int64_t layer, int64_t sequence, std::span<const float> k, std::span<const float> v);
+  Status Decode(int64_t layer, std::span<const SequenceQueries> sequences, std::span<const float> queries,
+                std::span<float> output, std::span<float> lse);
+  Status Prefill(int64_t layer, SequenceQueries sequence, std::span<const float> queries, std::span<float> output,
+                 std::span<float> lse);
+  Status SetStrategy(std::string_view name);
+  Status Rebalance(std::span<const double> rank_weights);
+  Status Save(const std::string& prefix);
+  Status Load(const std::string& prefix);
+
+ private:
+  RankAttention(Communicator& communicator, const AttentionOptions& options, Strategy strategy,
+                std::vector<SlotRange> ownership, KvCache cache);
+
+  Status CheckLayer(int64_t layer) const;
+  Status MakeBlocks(int64_t layer, std::span<const SequenceQueries> sequences, std::span<const float> queries);
+  Status CheckOutputs(std::span<float> output, std::span<float> lse) const;
+  // Room for the rows of a step; output and energy of this call.
+  Status PrepareResults();
+  // The step itself, from blocks to rows.
+  Status Step(bool prefill);
+  Status ComputeForest(bool prefill);
+  Status MergeForest();
+  // The schedule for the rows of this step: the strategy's own, or the planner's.
+  Result<Schedule> ScheduleOfStep();
+  // Rows to the callers' [query][head].
+  void WriteOutputs(std::span<float> output, std::span<float> lse) const;
+
+  Communicator& communicator_;
+  CommunicatorState& state_;
+  const AttentionOptions options_;
+  const AttentionRule rule_;
+  Strategy strategy_;
+  std::vector<SlotRange> ownership_;  // by position
+  ThreadPool pool_;
+  KvCache cache_;
+  ShardAttention shard_;
+  std::optional<MergeEngine> engine_;
+  std::map<size_t, Schedule> planned_;  // by number of rows
+  std::optional<CostModel> costs_;      // once measured
+
+  // Of the current call.
+  std::vector<QueryBlock> blocks_;
+  ForestStates forest_;
+  AlignedBuffer row_floats_;
+  std::vector<float> row_sinks_;
+  RowResults results_;
+  StepReport report_;
+};
+
+}  // namespace pando
+
+#endif  // PANDO_SRC_ATTENTION_RANK_ATTENTION_H_
