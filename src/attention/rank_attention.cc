@@ -199,11 +199,27 @@ Status RankAttention::ComputeForest(bool prefill) {
                  : shard_.Decode(cache_, blocks_, pool_, forest_);
 }
 
+StateShape RankAttention::Shape() const {
+  return {results_.num_rows, results_.head_dim, cache_.options().layout.padded_dim()};
+}
+
 Status RankAttention::MergeForest() {
   const Result<Schedule> schedule = ScheduleOfStep();
   if (!schedule.ok()) return schedule.status();
   report_.schedule = NameOf(*schedule);
-  return engine_->Run(*schedule, forest_, results_, pool_);
+  AttentionStateSpan root;
+  switch (*schedule) {
+    case Schedule::kAllreduce:
+      if (Status status = allreduce_.Run(Group(), forest_, Shape(), pool_, root); !status.ok()) return status;
+      break;
+    case Schedule::kPaper:
+      if (Status status = paper_.Run(Group(), forest_, Shape(), pool_, root); !status.ok()) return status;
+      break;
+    default:
+      return engine_->Run(*schedule, forest_, results_, pool_);
+  }
+  FinishInto(root, 0, results_, pool_);
+  return Status();
 }
 
 Result<Schedule> RankAttention::ScheduleOfStep() {
@@ -217,7 +233,7 @@ Result<Schedule> RankAttention::ScheduleOfStep() {
     costs_ = std::move(costs).value();
   }
   const MessageShape shape{static_cast<int64_t>(results_.num_rows), options_.head_dim};
-  const ScheduleChoice choice = ChooseSchedule(*costs_, shape, /*has_allreduce=*/false);
+  const ScheduleChoice choice = ChooseSchedule(*costs_, shape, /*has_allreduce=*/state_.transport->name() == "mpi");
   planned_.emplace(results_.num_rows, choice.schedule);
   return choice.schedule;
 }

@@ -12,9 +12,12 @@
 #include <vector>
 
 #include "pando/attention.h"
+#include "src/attention/allreduce_merge.h"
 #include "src/attention/attention_options.h"
 #include "src/attention/communicator_state.h"
 #include "src/attention/merge_engine.h"
+#include "src/attention/paper_merge.h"
+#include "src/attention/rank_group.h"
 #include "src/attention/row_results.h"
 #include "src/attention/shard_attention.h"
 #include "src/base/aligned_buffer.h"
@@ -55,6 +58,8 @@ class RankAttention {
   Status Step(bool prefill);
   Status ComputeForest(bool prefill);
   Status MergeForest();
+  RankGroup Group() const { return {*state_.transport, state_.order, ownership_}; }
+  StateShape Shape() const;
   // The schedule for the rows of this step: the strategy's own, or the planner's.
   Result<Schedule> ScheduleOfStep();
   // Rows to the callers' [query][head].
@@ -70,6 +75,8 @@ class RankAttention {
   KvCache cache_;
   ShardAttention shard_;
   std::optional<MergeEngine> engine_;
+  AllreduceMerge allreduce_;
+  PaperMerge paper_;
   std::map<size_t, Schedule> planned_;  // by number of rows
   std::optional<CostModel> costs_;      // once measured
 
