@@ -329,7 +329,7 @@ RC_GTEST_PROP(AttentionProperty, SameBitsForAnyShapeShardsAndThreads, ()) {
   options.num_threads = *rc::gen::inRange(1, 5);
   const int64_t num_ranks = *rc::gen::inRange<int64_t>(1, std::min<int64_t>(options.tree.num_slots, 9) + 1);
   options.strategy =
-      *rc::gen::element<std::string>("tree", "butterfly", "two-level", "direct", "reduce-scatter", "allreduce");
+      *rc::gen::element<std::string>("tree", "butterfly", "two-level", "direct", "reduce-scatter", "allreduce", "ring");
   options.rank_weights.resize(static_cast<size_t>(num_ranks));
   for (double& weight : options.rank_weights) weight = *rc::gen::element(1.0, 1.0, 2.0, 5.0);
   RC_ASSERT(Attend(options, tokens, num_tokens, num_queries, false, num_ranks) == expected);

@@ -49,13 +49,14 @@ RankAttention::RankAttention(Communicator& communicator, const AttentionOptions&
       ownership_(std::move(ownership)),
       pool_(NumThreadsOf(options, NumNeighbours(state_))),
       cache_(std::move(cache)),
-      shard_(rule_) {
+      shard_(rule_),
+      ring_(rule_) {
   engine_.emplace(*state_.transport, state_.order, ownership_);
 }
 
 AttentionMemory RankAttention::memory() const {
   return {static_cast<int64_t>(cache_.used_bytes()), static_cast<int64_t>(cache_.shared_bytes()),
-          static_cast<int64_t>(cache_.allocated_bytes()), 0};
+          static_cast<int64_t>(cache_.allocated_bytes()), static_cast<int64_t>(ring_.buffer_bytes())};
 }
 
 // ---- What a call asks for.
@@ -182,21 +183,36 @@ Status RankAttention::Step(bool prefill) {
   if (Status status = PrepareResults(); !status.ok()) return status;
   report_ = {};
   const TrafficCounters before = state_.transport->traffic();
-  const double start = NowSeconds();
-  if (Status status = ComputeForest(prefill); !status.ok()) return status;
-  const double computed = NowSeconds();
-  if (Status status = MergeForest(); !status.ok()) return status;
-  report_.compute_seconds = computed - start;
-  report_.merge_seconds = NowSeconds() - computed;
+  const Status done = strategy_.kind == Strategy::Kind::kRing ? StepByRing(prefill) : StepByTree(prefill);
+  if (!done.ok()) return done;
   const TrafficCounters& after = state_.transport->traffic();
   report_.messages_sent = after.messages_sent - before.messages_sent;
   report_.bytes_sent = after.bytes_sent - before.bytes_sent;
   return Status();
 }
 
-Status RankAttention::ComputeForest(bool prefill) {
-  return prefill ? shard_.Prefill(cache_, blocks_.front(), pool_, forest_)
-                 : shard_.Decode(cache_, blocks_, pool_, forest_);
+Status RankAttention::StepByTree(bool prefill) {
+  const double start = NowSeconds();
+  Status status = prefill ? shard_.Prefill(cache_, blocks_.front(), pool_, forest_)
+                          : shard_.Decode(cache_, blocks_, pool_, forest_);
+  if (!status.ok()) return status;
+  const double computed = NowSeconds();
+  status = MergeForest();
+  report_.compute_seconds = computed - start;
+  report_.merge_seconds = NowSeconds() - computed;
+  return status;
+}
+
+Status RankAttention::StepByRing(bool prefill) {
+  const double start = NowSeconds();
+  AttentionStateSpan root;
+  Status status = prefill ? ring_.Prefill(Group(), cache_, blocks_.front(), pool_, root)
+                          : ring_.Decode(Group(), cache_, blocks_, pool_, root);
+  if (!status.ok()) return status;
+  FinishInto(root, 0, results_, pool_);
+  report_.schedule = "ring";
+  report_.compute_seconds = NowSeconds() - start;
+  return Status();
 }
 
 StateShape RankAttention::Shape() const {

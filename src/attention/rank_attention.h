@@ -18,6 +18,7 @@
 #include "src/attention/merge_engine.h"
 #include "src/attention/paper_merge.h"
 #include "src/attention/rank_group.h"
+#include "src/attention/ring_attention.h"
 #include "src/attention/row_results.h"
 #include "src/attention/shard_attention.h"
 #include "src/base/aligned_buffer.h"
@@ -56,7 +57,8 @@ class RankAttention {
   Status PrepareResults();
   // The step itself, from blocks to rows.
   Status Step(bool prefill);
-  Status ComputeForest(bool prefill);
+  Status StepByTree(bool prefill);
+  Status StepByRing(bool prefill);
   Status MergeForest();
   RankGroup Group() const { return {*state_.transport, state_.order, ownership_}; }
   StateShape Shape() const;
@@ -77,6 +79,7 @@ class RankAttention {
   std::optional<MergeEngine> engine_;
   AllreduceMerge allreduce_;
   PaperMerge paper_;
+  RingAttention ring_;
   std::map<size_t, Schedule> planned_;  // by number of rows
   std::optional<CostModel> costs_;      // once measured
 

@@ -40,8 +40,8 @@ int ErrorClass(int code) {
 
 // How a rank passes the time until a message comes: it spins for what a hop takes, then gives way to others, then
 // sleeps a little between looks. With more ranks than cores on the node it gives way at once: the core may be what the
-// awaited rank needs. (8 ranks on 2 cores over TCP, 16.6 KB by butterfly: 0.9 ms if they sleep after 300 us, 0.4 ms after
-// 2 ms: a nap is long beside a hop.)
+// awaited rank needs. (8 ranks on 2 cores over TCP, 16.6 KB by butterfly: 0.9 ms if they sleep after 300 us, 0.4 ms
+// after 2 ms: a nap is long beside a hop.)
 class Patience {
  public:
   explicit Patience(bool oversubscribed) : spin_(oversubscribed ? 0 : 1000), yield_(oversubscribed ? 2'000 : 10'000) {}
