@@ -22,6 +22,7 @@ struct Command {
 extern const Command kInfoCommand;
 extern const Command kBenchAttentionCommand;
 extern const Command kDemoCommand;
+extern const Command kTopologyCommand;
 
 // An option with a value, for which `value` holds the default; given twice, the last one counts. Values stay text until
 // the command runs, so that each can be parsed with a message that names it and what is allowed. `value_name` stands

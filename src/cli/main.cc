@@ -21,6 +21,7 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   pando demo                              the same bits on any number of shards, and at what speed
   pando info                              what this machine is and how fast it reads memory
+  pando topology --ranks 8                where ranks are, what links cost, how they would merge
   pando bench attention --contexts 64K    decode attention against the read bandwidth
   pando bench attention --help            all options of a command)";
 
@@ -35,7 +36,7 @@ struct Group {
   std::vector<const Command*> commands;
 };
 
-std::vector<const Command*> TopCommands() { return {&kDemoCommand, &kInfoCommand}; }
+std::vector<const Command*> TopCommands() { return {&kDemoCommand, &kInfoCommand, &kTopologyCommand}; }
 
 std::vector<Group> Groups() {
   return {{"bench",

@@ -35,9 +35,8 @@ Status RunWithMpi(const RankPlan& plan, const std::function<Status(Communicator&
   Result<Communicator> communicator = Communicator::Mpi(
       {.timeout = plan.timeout, .on_stuck = [](const std::string& sentence) { Leave(Failed("{}", sentence)); }});
   if (!communicator.ok()) Leave(communicator.status());
-  const Status status = RunCaught(function, *communicator);
-  if (!status.ok()) Leave(status);
-  return status;
+  if (const Status status = RunCaught(function, *communicator); !status.ok()) Leave(status);
+  return Status();
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ class HelpTest(ProgramTest):
     def test_every_command_of_the_help_has_help_with_examples(self):
         pages = self.help_pages([])
         self.assertIn(("info",), pages)
+        self.assertIn(("topology",), pages)
         self.assertIn(("bench", "attention"), pages)
         for path, page in pages.items():
             self.assertRegex(page, rf"Usage: {' '.join(['pando', *path])} \[OPTIONS\]", path)
@@ -148,6 +149,63 @@ class BenchAttentionTest(ProgramTest):
         self.assertEqual(result.returncode, 2)
         self.assertEqual(json.loads(result.stdout)["context"], 192)
         self.assertRegex(result.stderr, r"\Apando: [^\n]+\n\Z")
+
+
+class TopologyTest(ProgramTest):
+    def test_text(self):
+        text = self.output_of("topology", "--ranks", "3")
+        self.assertRegex(text, r"\A3 ranks \(inproc\): 1 node, 1 socket, 1 process\n")
+        for fact in (r"^    rank 1  slots 21 to 41 +\.{21}#{21}\.{22}$", r"^\| in the same process \| +\d+\.\d\d \|",
+                     r"^\| direct +\| +\d+\.\d \| +\d+\.\d \| (chosen|candidate) +\|$",
+                     r"^The planner chooses [a-z-]+\.$"):
+            self.assertRegex(text, re.compile(fact, re.MULTILINE))
+
+    def test_one_rank_is_the_default(self):
+        self.assertRegex(self.output_of("topology"), r"\A1 rank ")
+
+    def test_json(self):
+        topology = json.loads(self.output_of("topology", "--ranks", "4", "--slots", "128", "--weights", "1,0,2.5,1",
+                                             "--heads", "8", "--head-dim", "64", "--batch", "3", "-o", "json"))
+        self.assertEqual([topology[key] for key in ("transport", "slots", "heads", "head_dim", "batch")],
+                         ["inproc", 128, 8, 64, 3])
+        ranks = topology["ranks_in_tree_order"]
+        self.assertEqual([rank["rank"] for rank in ranks], [0, 1, 2, 3])
+        self.assertEqual(ranks[1]["slots_begin"], ranks[1]["slots_end"])
+        self.assertGreater(ranks[2]["slots_end"] - ranks[2]["slots_begin"], 64)
+        self.assertEqual(len(topology["links"]), 1)
+        self.assertGreater(topology["links"][0]["latency_us"], 0)
+        roles = {row["schedule"]: row["role"] for row in topology["schedules"]}
+        self.assertEqual(roles[topology["chosen"]], "chosen")
+        self.assertEqual(roles["paper"], "comparison")
+        for row in topology["schedules"]:
+            self.assertGreater(row["predicted_us"], 0)
+            self.assertGreater(row["measured_us"], 0)
+
+    def test_64_ranks(self):
+        topology = json.loads(self.output_of("topology", "--ranks", "64", "-o", "json"))
+        self.assertEqual([rank["slots_begin"] for rank in topology["ranks_in_tree_order"]], list(range(64)))
+
+    def test_more_ranks_than_slots_says_how_to_raise_the_slots(self):
+        self.assertIn("use --slots 128", self.complaint_about("topology", "--ranks", "65"))
+
+    def test_values_are_named(self):
+        for option, *values in (
+                ("--ranks", "0", "-1", "many", "1025"),
+                ("--timeout", "0", "-1", "soon"),
+                ("--slots", "0", "63", "x", "131072"),
+                ("--weights", "1,2,3", "1,x", "1,", "-1,1", "0,0"),
+                ("--heads", "0", "x"),
+                ("--head-dim", "0"),
+                ("--batch", "0", "65536"),
+                ("-o", "yaml")):
+            for value in values:
+                with self.subTest(option=option, value=value):
+                    complaint = self.complaint_about("topology", "--ranks", "2", option, value)
+                    self.assertRegex(complaint, r"must|use", "says what is allowed")
+                    self.assertRegex(complaint, rf"{option}|{value}|weights")
+
+    def test_unknown_argument(self):
+        self.assertIn("--bogus", self.complaint_about("topology", "--bogus"))
 
 
 class BadInputTest(ProgramTest):
