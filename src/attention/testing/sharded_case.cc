@@ -34,6 +34,7 @@ ShardedCase::ShardedCase(const CaseOptions& options, std::vector<SlotRange> owne
             static_cast<size_t>(options.num_kv_heads),
             {0.25f, 0.0f},
             options.window},
+      tokens_(RandomTokens(options)),
       pool_(1),
       whole_(FilledCache(options, {0, options.tree.num_slots})),
       attention_(rule_) {
@@ -47,22 +48,31 @@ ShardedCase::ShardedCase(const CaseOptions& options, std::vector<SlotRange> owne
   EXPECT_TRUE(attention_.Decode(whole_, blocks_, pool_, expected_).ok());
 }
 
+std::vector<ShardedCase::Tokens> ShardedCase::RandomTokens(const CaseOptions& options) {
+  std::vector<Tokens> tokens;
+  for (const int64_t length : options.lengths) {
+    for (int64_t layer = 0; layer < kNumLayers; ++layer) {
+      const int64_t floats = length * options.num_kv_heads * options.head_dim;
+      const uint64_t seed = 2 * tokens.size();
+      tokens.push_back({NormalFloats(floats, seed), NormalFloats(floats, seed + 1)});
+    }
+  }
+  return tokens;
+}
+
 KvCache ShardedCase::FilledCache(const CaseOptions& options, SlotRange slots) {
   const KvPageLayout layout =
       KvPageLayout::Create(options.k_type, options.v_type, options.head_dim, options.tree.chunk_tokens).value();
   KvCache cache =
       KvCache::Create({layout, options.num_kv_heads, options.tree, slots, kNumLayers, options.window}).value();
-  for (size_t i = 0; i < options.lengths.size(); ++i) {
+  for (const int64_t length : options.lengths) {
     const int64_t sequence = cache.AddSequence();
     for (int64_t layer = 0; layer < kNumLayers; ++layer) {
-      const int64_t floats = options.lengths[i] * options.num_kv_heads * options.head_dim;
-      const uint64_t seed = 10 * i + static_cast<uint64_t>(layer);
-      const std::vector<float> k = NormalFloats(floats, 2 * seed);
-      const std::vector<float> v = NormalFloats(floats, 2 * seed + 1);
-      EXPECT_TRUE(cache.PrepareAppend(layer, sequence, k.size(), v.size()).ok());
-      cache.AppendPrepared(layer, sequence, k, v, pool_);
+      const Tokens& tokens = tokens_[static_cast<size_t>(sequence * kNumLayers + layer)];
+      EXPECT_TRUE(cache.PrepareAppend(layer, sequence, tokens.k.size(), tokens.v.size()).ok());
+      cache.AppendPrepared(layer, sequence, tokens.k, tokens.v, pool_);
       // A page that nobody sees must not be touched.
-      cache.ReleaseUnseen(layer, sequence, options.lengths[i] - std::min(options.num_queries, options.lengths[i]));
+      cache.ReleaseUnseen(layer, sequence, length - std::min(options.num_queries, length));
     }
   }
   return cache;

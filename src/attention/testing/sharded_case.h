@@ -48,12 +48,20 @@ class ShardedCase {
   AttentionStateSpan expected() const { return expected_.states[0]; }
 
  private:
+  // The keys and values of one layer of a sequence.
+  struct Tokens {
+    std::vector<float> k;
+    std::vector<float> v;
+  };
+
+  static std::vector<Tokens> RandomTokens(const CaseOptions& options);
   KvCache FilledCache(const CaseOptions& options, SlotRange slots);
 
   std::vector<SlotRange> ownership_;
   AttentionRule rule_;
   std::vector<std::vector<float>> queries_;
   std::vector<QueryBlock> blocks_;
+  const std::vector<Tokens> tokens_;  // [sequence][layer]
   ThreadPool pool_;
   std::vector<KvCache> caches_;  // by position
   KvCache whole_;
