@@ -293,10 +293,13 @@ TEST(RingAttentionTest, NeighboursNameARankThatStops) {
           AttentionStateSpan root;
           const Status status = RunRing(ring, problem, prefill, group, pool, root);
           EXPECT_EQ(status.code(), StatusCode::kFailed);
-          EXPECT_THAT(status.message(), HasSubstr("for rank 1"));
+          // Rank 3 is across: its neighbours fail it at about the time that rank 1 fails them.
+          if (group.transport.rank() != 3) {
+            EXPECT_THAT(status.message(), HasSubstr("for rank 1"));
+          }
           others_are_done.count_down();
         },
-        std::chrono::milliseconds(300));
+        std::chrono::seconds(1));
   }
 }
 
