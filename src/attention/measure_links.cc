@@ -21,10 +21,16 @@ constexpr int64_t kRounds = 21;       // of each size; the fits take medians
 constexpr int64_t kFewestRounds = 3;  // where they are slow
 constexpr double kSecondsPerSize = 0.02;
 constexpr int kMaxBurst = 8;
-constexpr int kBurstRounds = 9;
+constexpr int64_t kBurstRounds = 9;
 // Bystanders sleep this long before they wait for what comes next: with fast links all is over by then, and they do not
 // take the cores from those who are measured.
 constexpr std::chrono::milliseconds kBystanderSleep{5};
+
+// How many rounds there is time for.
+int64_t AffordableRounds(double seconds_per_round, int64_t fewest, int64_t most) {
+  const double affordable = kSecondsPerSize / std::max(seconds_per_round, 1e-9);
+  return std::clamp(static_cast<int64_t>(std::min(affordable, 1e9)), fewest, most);
+}
 
 // Who measures a level: `hub` with peers[0], and for bursts with all of them. All ranks work out the same.
 struct Crew {
@@ -61,6 +67,7 @@ class LevelProbe {
     if (Status status = is_hub ? Ping() : transport_.rank() == crew_.peers[0] ? Pong() : Status(); !status.ok()) {
       return status;
     }
+    if (Status status = AgreeOnBursts(); !status.ok()) return status;
     for (const bool hub_sends : {true, false}) {
       if (Status status = is_hub ? LeadBursts(hub_sends) : FollowBursts(hub_sends); !status.ok()) return status;
     }
@@ -92,9 +99,7 @@ class LevelProbe {
       if (!round.ok()) return round.status();
       seconds = i == 0 ? *round : std::min(seconds, *round);
     }
-    const double affordable = std::clamp(kSecondsPerSize / (2 * seconds), 0.0, 1e6);
-    const Order order = {.bytes = bytes,
-                         .rounds = std::clamp(static_cast<int64_t>(affordable), kFewestRounds, kRounds)};
+    const Order order = {.bytes = bytes, .rounds = AffordableRounds(2 * seconds, kFewestRounds, kRounds)};
     if (Status status = Tell(order); !status.ok()) return status;
     for (int64_t i = 0; i < order.rounds; ++i) {
       const Result<double> round = PingRound(static_cast<size_t>(bytes));
@@ -131,10 +136,20 @@ class LevelProbe {
     }
   }
 
+  // The hub tells its peers how many bursts there will be: each costs about a round trip.
+  Status AgreeOnBursts() {
+    const std::span<std::byte> rounds = std::as_writable_bytes(std::span(&burst_rounds_, 1));
+    if (transport_.rank() != crew_.hub) return transport_.Receive(crew_.hub, rounds);
+    burst_rounds_ = AffordableRounds(2 * 4 * 2 * SmallestPingSeconds(), 1, kBurstRounds);
+    std::vector<SendPart> sends;
+    for (const int peer : crew_.peers) sends.push_back({.to = peer, .data = rounds.data(), .bytes = rounds.size()});
+    return transport_.Exchange(sends, {});
+  }
+
   // Bursts of 1, 2, 4, 8 small messages, to different peers as far as there are; then the same again.
   template <typename Function>
   Status ForEachBurst(Function function) {
-    for (int round = 0; round < kBurstRounds; ++round) {
+    for (int64_t round = 0; round < burst_rounds_; ++round) {
       for (int count = 1; count <= kMaxBurst; count *= 2) {
         if (Status status = function(count); !status.ok()) return status;
       }
@@ -187,14 +202,14 @@ class LevelProbe {
     });
   }
 
-  // Half the median of the smallest size: its bytes take next to no time, yet a line through noise may say so of all.
-  double LeastLatencySeconds() const {
+  // The median of the smallest size.
+  double SmallestPingSeconds() const {
     std::vector<double> seconds;
     for (const PingPongSample& ping : pings_) {
       if (ping.bytes == kPingBytes.front()) seconds.push_back(ping.seconds);
     }
     std::ranges::sort(seconds);
-    return seconds.empty() ? 0 : seconds[seconds.size() / 2] / 2;
+    return seconds[seconds.size() / 2];
   }
 
   // The overheads are parts of the latency.
@@ -204,7 +219,8 @@ class LevelProbe {
     const Result<double> receive = FitOverheadSeconds(bursts_[1]);
     if (!fitted.ok() || !send.ok() || !receive.ok()) return {};
     LinkModel link = *fitted;
-    link.latency_seconds = std::max(link.latency_seconds, LeastLatencySeconds());
+    // The bytes of the smallest size take next to no time, yet a line through noise may say so of the latency.
+    link.latency_seconds = std::max(link.latency_seconds, SmallestPingSeconds() / 2);
     const double scale = std::min(1.0, link.latency_seconds / std::max(*send + *receive, 1e-12));
     link.send_overhead_seconds = *send * scale;
     link.receive_overhead_seconds = *receive * scale;
@@ -215,6 +231,7 @@ class LevelProbe {
   Crew crew_;
   std::vector<std::byte> buffer_;
   std::vector<PingPongSample> pings_;
+  int64_t burst_rounds_ = 0;
   std::array<std::vector<BurstSample>, 2> bursts_;  // of sends, of receives
 };
 

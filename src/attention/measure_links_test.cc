@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "pando/communicator.h"
@@ -63,6 +67,58 @@ TEST(MeasureLinksTest, EveryOccurringLevelIsMeasuredWhoeverMeetsThere) {
   const std::array<bool, kNumLinkLevels> occurs = OccurringLevels(topology);
   EXPECT_THAT(occurs, ::testing::Each(true));
   ExpectFiguresOfOccurringLevels(MeasureAs(topology));
+}
+
+// A transport whose sends take as long as on a slow link.
+class SlowTransport : public Transport {
+ public:
+  SlowTransport(Transport& fast, double latency_seconds, double bytes_per_second)
+      : Transport("slow", fast.rank(), fast.size(), {.timeout = fast.timeout()}),
+        fast_(fast),
+        latency_seconds_(latency_seconds),
+        bytes_per_second_(bytes_per_second) {}
+
+ private:
+  Status StartIn(int slot, std::span<const SendPart> sends, std::span<const ReceivePart> receives) override {
+    double seconds = sends.empty() ? 0 : latency_seconds_;
+    for (const SendPart& send : sends) seconds += static_cast<double>(send.bytes) / bytes_per_second_;
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    const Result<Transfer> transfer = fast_.Start(sends, receives);
+    if (transfer.ok()) transfers_[slot] = *transfer;
+    return transfer.status();
+  }
+  Status WaitFor(int slot) override { return fast_.Wait(*transfers_[slot]); }
+
+  Transport& fast_;
+  double latency_seconds_;
+  double bytes_per_second_;
+  std::array<std::optional<Transfer>, kMaxPending> transfers_;
+};
+
+uint64_t BytesToMeasure(double latency_seconds, double bytes_per_second) {
+  uint64_t bytes = 0;
+  const Status status = RunInProcess(2, {}, [&](Communicator& communicator) {
+    SlowTransport transport(*StateOf(communicator).transport, latency_seconds, bytes_per_second);
+    RankTopology topology = StateOf(communicator).topology;
+    Status measured = MeasureLinks(transport, topology);
+    if (communicator.rank() == 0) bytes = transport.traffic().bytes_sent;
+    EXPECT_GE(topology.link(LinkLevel::kSameProcess).latency_seconds, latency_seconds / 2);
+    return measured;
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  return bytes;
+}
+
+TEST(MeasureLinksTest, SlowLinksAreNotGivenLargeMessages) {
+  // 512 KB would take 52 ms.
+  EXPECT_LT(BytesToMeasure(1e-4, 10e6), 512 << 10);
+  // 64 KB would take 65 ms, too.
+  EXPECT_LT(BytesToMeasure(1e-4, 1e6), 64 << 10);
+}
+
+TEST(MeasureLinksTest, FarLinksAreGivenFewRounds) {
+  // Of two sizes 2 + 3 rounds, and one round of bursts: nine would be 1 KB more.
+  EXPECT_LT(BytesToMeasure(20e-3, 1e9), 5 * (8 + 4096) + 1000);
 }
 
 TEST(MeasureLinksTest, MergeSpeedIsToldToAllRanks) {
