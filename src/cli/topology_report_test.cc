@@ -107,6 +107,21 @@ TEST(DrawRanksTest, SocketsAndProcessesOfSeveralRanksNestInOneAnother) {
       "      rank 2  slots 2 to 3  ..##\n");
 }
 
+TEST(DrawRanksTest, NumbersThatNodesShareBeginAnewOnEachNode) {
+  EXPECT_EQ(DrawRanks(CostsOf({{.node = 0, .socket = 0}, {.node = 0, .socket = 1}, {.node = 1, .socket = 1}}, 4)),
+            "node 0\n"
+            "  socket 0\n"
+            "    process 0\n"
+            "      rank 0  slot 0        #...\n"
+            "  socket 1\n"
+            "    process 0\n"
+            "      rank 1  slot 1        .#..\n"
+            "node 1\n"
+            "  socket 1\n"
+            "    process 0\n"
+            "      rank 2  slots 2 to 3  ..##\n");
+}
+
 TEST(DrawRanksTest, ManySlotsShareTheColumnsAndARankMayOwnNone) {
   CostModel costs = CostsOf({{}, {}, {}}, 1024);
   costs.ownership = {{0, 15}, {15, 15}, {15, 1024}};
