@@ -203,6 +203,22 @@ TEST(RingAttentionTest, BuffersGrowAheadOfTheContext) {
   });
 }
 
+TEST(RingAttentionTest, FollowsAnotherOwnership) {
+  const ShardedCase equal({.num_queries = 9}, EqualRanges(16, 4).value());
+  const ShardedCase uneven({.num_queries = 9}, UnevenRanges(16, 4));
+  for (const bool prefill : {false, true}) {
+    RunRanks(equal, IdentityOrder(4), [&](const RankGroup& group, ThreadPool& pool) {
+      RingAttention ring(equal.rule());
+      AttentionStateSpan root;
+      for (const ShardedCase* problem : {&equal, &uneven, &equal}) {
+        const RankGroup now{group.transport, group.order, problem->ownership()};
+        ASSERT_TRUE(RunRing(ring, *problem, prefill, now, pool, root).ok());
+        EXPECT_TRUE(problem->IsExpected(root));
+      }
+    });
+  }
+}
+
 // An own ring for each of prefill and decode: in turn they would use the same scratch for other shapes.
 TEST(RingAttentionTest, AllocatesNothingOnceWarm) {
   constexpr int kRanks = 3;
