@@ -152,7 +152,7 @@ Status RingAttention::Circulate(const RankGroup& group, const KvCache& cache, st
       computed = compute(position, ListedPages(options, slots, shards_.runs(position), pages_, progress));
     }
     // Also after a failure of this rank's own: nothing may be under way when this returns.
-    const Status moved = transfer ? group.transport.Wait(*transfer) : Status();
+    Status moved = transfer ? group.transport.Wait(*transfer) : Status();
     if (!computed.ok()) return computed;
     if (!moved.ok()) return moved;
   }
