@@ -11,7 +11,9 @@ target_compile_features(pando_flags INTERFACE cxx_std_20)
 target_include_directories(pando_flags INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 target_compile_options(pando_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast>
+  $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
   # What a designated initializer leaves out has its default.
   -Wno-missing-field-initializers
   # Bits are the law: the compiler may neither fuse nor reassociate what the source does not.

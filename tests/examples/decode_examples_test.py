@@ -1,7 +1,7 @@
-"""The decode examples print one and the same line, however many ranks share the work and whatever a rank is.
+"""The decode examples print one and the same line, in C++ and C, on any number of ranks, be they threads or processes.
 
-    decode_examples_test.py in-process DISTRIBUTED_DECODE
-    decode_examples_test.py mpirun DISTRIBUTED_DECODE LAUNCHER
+    decode_examples_test.py in-process DISTRIBUTED_DECODE DECODE
+    decode_examples_test.py mpirun DISTRIBUTED_DECODE DECODE LAUNCHER
 
 Exits with 77, and says why, where there is no OpenMPI.
 """
@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "mpi"))
 import mpirun  # pylint: disable=wrong-import-position
 
 CPP = ""
+C = ""
 LAUNCHER = ""
 
 
@@ -46,6 +47,9 @@ class InProcess(DecodeExamplesTest):
         for arguments in [[], ["2"], ["3"], ["7"]]:
             self.assertEqual(self.printed(run([CPP, *arguments])), self.one_rank(), arguments)
 
+    def test_same_line_in_c(self):
+        self.assertEqual(self.printed(run([C])), self.one_rank())
+
     def test_says_what_is_wrong(self):
         for ranks in ["0", "-1", "nonsense", "65", "100000000000"]:
             ended = run([CPP, ranks])
@@ -59,6 +63,10 @@ class Mpirun(DecodeExamplesTest):
         for num_ranks in [1, 2, 4]:
             self.assertEqual(self.printed(run_ranks(num_ranks, [CPP])), self.one_rank(), num_ranks)
 
+    def test_same_line_in_c(self):
+        for num_ranks in [1, 3]:
+            self.assertEqual(self.printed(run_ranks(num_ranks, [C])), self.one_rank(), num_ranks)
+
 
 def why_skipped():
     if not LAUNCHER:
@@ -71,9 +79,9 @@ def why_skipped():
 
 
 def main():
-    global CPP, LAUNCHER
-    mode, CPP = sys.argv[1:3]
-    LAUNCHER = sys.argv[3] if mode == "mpirun" else ""
+    global CPP, C, LAUNCHER
+    mode, CPP, C = sys.argv[1:4]
+    LAUNCHER = sys.argv[4] if mode == "mpirun" else ""
     reason = why_skipped() if mode == "mpirun" else None
     if reason:
         print(f"skipped: {reason}")

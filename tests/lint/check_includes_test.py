@@ -26,8 +26,8 @@ class CheckIncludesTest(unittest.TestCase):
         code, output = check(path, *includes)
         self.assertEqual((code, output), (0, ""))
 
-    def assert_forbidden(self, path, include):
-        code, output = check(path, "<vector>", include)
+    def assert_forbidden(self, path, include, beside="<vector>"):
+        code, output = check(path, beside, include)
         self.assertEqual(code, 1)
         self.assertTrue(output.startswith(f"{path}:2: "), output)
 
@@ -70,6 +70,16 @@ class CheckIncludesTest(unittest.TestCase):
         self.assert_allowed("include/pando/a.h", "<span>", '"pando/status.h"')
         for include in ['"src/base/b.h"', "<fmt/format.h>", "<hwy/highway.h>", "<mpi.h>", "<immintrin.h>", "<unistd.h>"]:
             self.assert_forbidden("include/pando/a.h", include)
+
+    def test_c_has_the_headers_of_c(self):
+        self.assert_allowed("include/pando/pando.h", "<stddef.h>", "<stdint.h>")
+        self.assert_allowed("examples/a.c", "<stdio.h>", "<pando/pando.h>")
+        for path in ["include/pando/pando.h", "examples/a.c"]:
+            self.assert_forbidden(path, "<cstdint>", beside="<stddef.h>")
+            self.assert_forbidden(path, '"src/base/b.h"', beside="<stddef.h>")
+        self.assert_forbidden("include/pando/pando.h", "<unistd.h>", beside="<stddef.h>")
+        self.assert_forbidden("include/pando/a.h", "<stdint.h>")
+        self.assert_forbidden("src/base/a.cc", "<stdint.h>")
 
     def test_third_party_stays_in_its_folder(self):
         self.assert_forbidden("src/cli/a.cc", "<hwy/targets.h>")
