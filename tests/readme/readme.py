@@ -1,7 +1,8 @@
-"""Keeps README.md true.
+"""Keeps README.md true, and other documents with programs in them.
 
-    readme.py --readme README.md extract-cpp OUT        writes the README's C++ program to OUT, to be compiled
-    readme.py --readme README.md check-output PROGRAM   runs it and compares with the README's ```text block
+    readme.py --readme README.md extract-cpp OUT        writes the document's C++ program to OUT, to be compiled
+    readme.py --readme docs/api.md extract-c OUT        writes its C program
+    readme.py --readme README.md check-output PROGRAM   runs it and compares with the document's ```text block
     readme.py --readme README.md run-commands BUILD     runs every line of the ```sh blocks against a build folder
 """
 
@@ -28,18 +29,18 @@ def blocks(text, language):
 def the_block(text, language):
     found = blocks(text, language)
     if len(found) != 1:
-        sys.exit(f"the README has {len(found)} blocks of {language}: this test knows how to check exactly one")
+        sys.exit(f"the document has {len(found)} blocks of {language}: this test knows how to check exactly one")
     return found[0]
 
 
-def extract_cpp(text, out):
-    pathlib.Path(out).write_text(the_block(text, "cpp"), encoding="utf-8")
+def extract(text, language, out):
+    pathlib.Path(out).write_text(the_block(text, language), encoding="utf-8")
 
 
 def check_output(text, program):
     printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     if printed != the_block(text, "text"):
-        sys.exit(f"the README's program printed\n{printed}and the README says\n{the_block(text, 'text')}")
+        sys.exit(f"the document's program printed\n{printed}and the document says\n{the_block(text, 'text')}")
 
 
 def check_stand_in(root, command):
@@ -71,13 +72,13 @@ def run_commands(text, root, build):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--readme", type=pathlib.Path, required=True)
-    parser.add_argument("action", choices=["extract-cpp", "check-output", "run-commands"])
+    parser.add_argument("action", choices=["extract-cpp", "extract-c", "check-output", "run-commands"])
     parser.add_argument("argument")
     arguments = parser.parse_args()
     text = arguments.readme.read_text(encoding="utf-8")
     root = arguments.readme.resolve().parent
-    if arguments.action == "extract-cpp":
-        extract_cpp(text, arguments.argument)
+    if arguments.action.startswith("extract-"):
+        extract(text, arguments.action.removeprefix("extract-"), arguments.argument)
     elif arguments.action == "check-output":
         check_output(text, arguments.argument)
     else:
