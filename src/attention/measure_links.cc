@@ -19,17 +19,37 @@ namespace {
 constexpr std::array<int64_t, 4> kPingBytes = {8, 4 << 10, 64 << 10, 512 << 10};
 constexpr int64_t kRounds = 21;       // of each size; the fits take medians
 constexpr int64_t kFewestRounds = 3;  // where they are slow
-constexpr double kSecondsPerSize = 0.02;
+constexpr double kSecondsPerSize = 0.01;
+constexpr double kMostSecondsPerSize = 0.08;  // else the size is left out
 constexpr int kMaxBurst = 8;
 constexpr int64_t kBurstRounds = 9;
-// Bystanders sleep this long before they wait for what comes next: with fast links all is over by then, and they do not
-// take the cores from those who are measured.
-constexpr std::chrono::milliseconds kBystanderSleep{5};
+
+// Who is not measured sleeps before it waits for what comes next, for as long as ping-pong takes on most links: ranks
+// of MPI look for messages all the time, and where they outnumber the cores the latency would be theirs. Inproc they
+// sleep anyway.
+void LetOthersMeasure(const Transport& transport) {
+  if (transport.name() != "mpi") return;
+  std::this_thread::sleep_for(std::chrono::duration<double>(kPingBytes.size() * kSecondsPerSize));
+}
 
 // How many rounds there is time for.
 int64_t AffordableRounds(double seconds_per_round, int64_t fewest, int64_t most) {
   const double affordable = kSecondsPerSize / std::max(seconds_per_round, 1e-9);
   return std::clamp(static_cast<int64_t>(std::min(affordable, 1e9)), fewest, most);
+}
+
+// The faster half of the samples of each size: what else the machine does only ever adds time.
+template <typename Sample>
+std::vector<Sample> FasterHalf(std::vector<Sample> samples, int64_t Sample::*size) {
+  std::ranges::sort(samples, {}, [&](const Sample& sample) { return std::pair(sample.*size, sample.seconds); });
+  std::vector<Sample> faster;
+  for (size_t begin = 0, end = 0; begin < samples.size(); begin = end) {
+    while (end < samples.size() && samples[end].*size == samples[begin].*size) ++end;
+    const size_t half = (end - begin + 1) / 2;
+    faster.insert(faster.end(), samples.begin() + static_cast<std::ptrdiff_t>(begin),
+                  samples.begin() + static_cast<std::ptrdiff_t>(begin + half));
+  }
+  return faster;
 }
 
 // Who measures a level: `hub` with peers[0], and for bursts with all of them. All ranks work out the same.
@@ -64,9 +84,7 @@ class LevelProbe {
   // `link` is set on the hub. One that could not be fitted stays 0.
   Status Run(LinkModel& link) {
     const bool is_hub = transport_.rank() == crew_.hub;
-    if (Status status = is_hub ? Ping() : transport_.rank() == crew_.peers[0] ? Pong() : Status(); !status.ok()) {
-      return status;
-    }
+    if (Status status = is_hub ? Ping() : AnswerPings(); !status.ok()) return status;
     if (Status status = AgreeOnBursts(); !status.ok()) return status;
     for (const bool hub_sends : {true, false}) {
       if (Status status = is_hub ? LeadBursts(hub_sends) : FollowBursts(hub_sends); !status.ok()) return status;
@@ -115,13 +133,17 @@ class LevelProbe {
       // A line needs two sizes; a further one only where it can be afforded if all of its time is for its bytes.
       const double expected =
           i == 0 ? 0 : seconds * static_cast<double>(kPingBytes[i]) / static_cast<double>(kPingBytes[i - 1]);
-      if (i >= 2 && expected * 2 * (kFewestRounds + 2) > 4 * kSecondsPerSize) break;
+      if (i >= 2 && expected * 2 * (kFewestRounds + 2) > kMostSecondsPerSize) break;
       if (Status status = PingSize(kPingBytes[i], seconds); !status.ok()) return status;
     }
     return Tell({});
   }
 
-  Status Pong() {
+  Status AnswerPings() {
+    if (transport_.rank() != crew_.peers[0]) {
+      LetOthersMeasure(transport_);
+      return Status();
+    }
     while (true) {
       Order order;
       if (Status status = transport_.Receive(crew_.hub, std::as_writable_bytes(std::span(&order, 1))); !status.ok()) {
@@ -202,21 +224,14 @@ class LevelProbe {
     });
   }
 
-  // The median of the smallest size.
-  double SmallestPingSeconds() const {
-    std::vector<double> seconds;
-    for (const PingPongSample& ping : pings_) {
-      if (ping.bytes == kPingBytes.front()) seconds.push_back(ping.seconds);
-    }
-    std::ranges::sort(seconds);
-    return seconds[seconds.size() / 2];
-  }
+  // The fastest of the smallest size.
+  double SmallestPingSeconds() const { return FasterHalf(pings_, &PingPongSample::bytes).front().seconds; }
 
   // The overheads are parts of the latency.
   LinkModel Fit() const {
-    const Result<LinkModel> fitted = FitLinkModel(pings_);
-    const Result<double> send = FitOverheadSeconds(bursts_[0]);
-    const Result<double> receive = FitOverheadSeconds(bursts_[1]);
+    const Result<LinkModel> fitted = FitLinkModel(FasterHalf(pings_, &PingPongSample::bytes));
+    const Result<double> send = FitOverheadSeconds(FasterHalf(bursts_[0], &BurstSample::num_messages));
+    const Result<double> receive = FitOverheadSeconds(FasterHalf(bursts_[1], &BurstSample::num_messages));
     if (!fitted.ok() || !send.ok() || !receive.ok()) return {};
     LinkModel link = *fitted;
     // The bytes of the smallest size take next to no time, yet a line through noise may say so of the latency.
@@ -237,9 +252,10 @@ class LevelProbe {
 
 // Measures one level and brings the figures to rank 0.
 Status MeasureLevel(Transport& transport, const Crew& crew, LinkModel& link) {
-  if (!crew.Contains(transport.rank())) std::this_thread::sleep_for(kBystanderSleep);
   if (crew.Contains(transport.rank())) {
     if (Status status = LevelProbe(transport, crew).Run(link); !status.ok()) return status;
+  } else {
+    LetOthersMeasure(transport);
   }
   if (crew.hub == 0) return Status();
   if (transport.rank() == crew.hub) return transport.Send(0, std::as_bytes(std::span(&link, 1)));

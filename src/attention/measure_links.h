@@ -5,9 +5,9 @@
 //   topology.link(LinkLevel::kSameNode).latency_seconds
 //
 // One pair of ranks per level plays ping-pong with messages of a few sizes while the others sleep; a few more ranks
-// join for the bursts that give the overheads. It takes some milliseconds, at most about a tenth of a second per level
-// (on slow links large sizes are left out). Rank 0 tells all ranks the same figures, to the bit: with them each can
-// choose a schedule by itself.
+// join for the bursts that give the overheads. It takes tens of milliseconds, at most about a tenth of a second per
+// level (on slow links large sizes are left out). Rank 0 tells all ranks the same figures, to the bit: with them each
+// can choose a schedule by itself.
 #ifndef PANDO_SRC_ATTENTION_MEASURE_LINKS_H_
 #define PANDO_SRC_ATTENTION_MEASURE_LINKS_H_
 
