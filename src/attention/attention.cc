@@ -1,5 +1,6 @@
 #include "pando/attention.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -44,7 +45,9 @@ Status Attention::RemoveSequence(int64_t sequence) { return implementation_->ran
 
 Status Attention::Reserve(int64_t num_tokens) {
   if (num_tokens < 0) return InvalidArgument("{} tokens cannot be reserved: it must be 0 or more", num_tokens);
-  return implementation_->rank->cache().Reserve(num_tokens);
+  // More than any memory holds stays so, and does not overflow.
+  constexpr int64_t kTooMany = int64_t{1} << 56;
+  return implementation_->rank->cache().Reserve(std::min(num_tokens, kTooMany));
 }
 
 Status Attention::Append(int64_t layer, int64_t sequence, std::span<const float> k, std::span<const float> v) {

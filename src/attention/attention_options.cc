@@ -10,8 +10,14 @@
 namespace pando {
 namespace {
 
+// Far above any model, and far below where sizes would overflow or tables alone fill the memory.
+constexpr int64_t kMaxHeads = 65536;
+constexpr int64_t kMaxLayers = 65536;
+
 Status ValidateHeads(const AttentionOptions& options) {
-  if (options.num_heads < 1) return InvalidArgument("number of heads is {}: it must be at least 1", options.num_heads);
+  if (options.num_heads < 1 || options.num_heads > kMaxHeads) {
+    return InvalidArgument("number of heads is {}: it must be from 1 to {}", options.num_heads, kMaxHeads);
+  }
   if (options.num_kv_heads < 1) {
     return InvalidArgument("number of KV heads is {}: it must be at least 1", options.num_kv_heads);
   }
@@ -37,8 +43,9 @@ Status ValidateNumbers(const AttentionOptions& options) {
   if (options.scale.has_value() && !std::isfinite(*options.scale)) {
     return InvalidArgument("scale is {}: it must be a finite number", *options.scale);
   }
-  if (options.num_layers < 1)
-    return InvalidArgument("number of layers is {}: it must be at least 1", options.num_layers);
+  if (options.num_layers < 1 || options.num_layers > kMaxLayers) {
+    return InvalidArgument("number of layers is {}: it must be from 1 to {}", options.num_layers, kMaxLayers);
+  }
   constexpr int64_t kMaxThreads = 1024;
   if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
     return InvalidArgument("number of threads is {}: it must be from 1 to {}, or 0 for one per core",

@@ -186,8 +186,10 @@ TEST(CApiFailureTest, ValuesThatCannotBe) {
   EXPECT_INVALID(pando_attention_set_strategy(a, "magic"), "'magic' is not a strategy");
   EXPECT_INVALID(pando_attention_rebalance(a, weights, 2), "2 rank weights for 1 ranks");
   EXPECT_EQ(number, -5);
-  EXPECT_EQ(pando_attention_reserve(a, int64_t{1} << 50), PANDO_OUT_OF_MEMORY);
-  EXPECT_STRNE(pando_last_error(), "");
+  for (const int64_t num_tokens : {int64_t{1} << 50, std::numeric_limits<int64_t>::max()}) {
+    EXPECT_EQ(pando_attention_reserve(a, num_tokens), PANDO_OUT_OF_MEMORY);
+    EXPECT_THAT(pando_last_error(), HasSubstr("the KV cache needs"));
+  }
   pando_memory memory{};
   EXPECT_INVALID(pando_attention_get_memory(a, &memory), "sizeof(pando_memory)");
   pando_step_report report{};
@@ -221,6 +223,10 @@ TEST(CApiFailureTest, OptionsThatCannotBe) {
                  }),
                  "num_rank_weights is");
   EXPECT_INVALID(create([](auto& o) { o.num_heads = 0, o.num_sinks = 0; }), "number of heads is 0");
+  // Heads x head dim would be 2^64 floats, or 0.
+  EXPECT_INVALID(create([](auto& o) { o.num_heads = o.num_kv_heads = int64_t{1} << 59, o.num_sinks = 0; }),
+                 "number of heads is 576460752303423488");
+  EXPECT_INVALID(create([](auto& o) { o.num_layers = int64_t{1} << 40; }), "number of layers is 1099511627776");
   EXPECT_INVALID(create([](auto& o) { o.num_kv_heads = 3; }), "4 heads cannot share 3 KV heads");
   EXPECT_INVALID(create([](auto& o) { o.head_dim = 33; }), "33");
   EXPECT_INVALID(create([](auto& o) { o.num_layers = 0; }), "number of layers is 0");
