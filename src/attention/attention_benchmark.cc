@@ -9,20 +9,11 @@
 #include "src/base/clock.h"
 #include "src/base/errors.h"
 #include "src/base/random.h"
+#include "src/base/statistics.h"
 #include "src/kernels/machine_limits.h"
 
 namespace pando {
 namespace {
-
-// The value at `fraction` of the sorted samples.
-double Quantile(std::vector<double> samples, double fraction) {
-  std::sort(samples.begin(), samples.end());
-  return samples[static_cast<size_t>(std::lround(fraction * static_cast<double>(samples.size() - 1)))];
-}
-
-double Median(const std::vector<double>& samples) { return Quantile(samples, 0.5); }
-
-double Spread(const std::vector<double>& samples) { return Quantile(samples, 0.75) - Quantile(samples, 0.25); }
 
 template <typename Work>
 double Seconds(const Work& work) {

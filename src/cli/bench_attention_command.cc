@@ -56,12 +56,9 @@ std::function<Status()> AddBenchAttention(CLI::App& app) {
       AddTextOption(app, "--contexts", "LIST", flags->contexts, "Tokens in the KV cache; K is 1024, M is 1024 K");
   AddTextOption(app, "--prefill", "LIST", flags->prefill, "Measure the prefill of so many tokens, not decoding")
       ->excludes(contexts);
-  AddTextOption(app, "--heads", "N", flags->heads, "Query heads, a multiple of the KV heads");
-  AddTextOption(app, "--kv-heads", "N", flags->kv_heads, "Key and value heads");
-  AddTextOption(app, "--head-dim", "N", flags->head_dim, "Values per head, a multiple of 8");
+  AddAttentionShapeOptions(app, *flags);
   AddTextOption(app, "--kv-type", "LIST", flags->kv_types, "How keys and values are stored: f32, f16, bf16, q8_0");
   AddTextOption(app, "--threads", "LIST", flags->threads, "Threads that share the work");
-  AddTextOption(app, "--batch", "N", flags->batch, "Sequences per step, each with its own cache");
   AddTextOption(app, "--repeats", "N", flags->repeats, "Measurements per row");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json or jsonl");
   app.footer(kExplanation);

@@ -11,9 +11,6 @@
 namespace pando::cli {
 namespace {
 
-// Beyond any model; what they keep out is numbers whose product does not fit 64 bits.
-constexpr SizeRange kShapeRange = {.min = 1, .max = 1 << 12};
-constexpr SizeRange kBatchRange = {.min = 1, .max = 1 << 10};
 // The states of all queries are in memory at the same time.
 constexpr SizeRange kPrefillRange = {.min = 1, .max = 1 << 16};
 constexpr SizeRange kThreadRange = {.min = 1, .max = 1024};
@@ -31,21 +28,17 @@ Result<std::vector<KvType>> ParseKvTypes(std::string_view text) {
 
 // The parts of the options that are the same in every run.
 Result<AttentionBenchmarkOptions> ParseShape(const BenchAttentionFlags& flags) {
-  AttentionBenchmarkOptions shape{};
   const Result<int64_t> repeats = ParseSize("--repeats", flags.repeats, kRepeatRange);
-  const Result<int64_t> heads = ParseSize("--heads", flags.heads, kShapeRange);
-  const Result<int64_t> kv_heads = ParseSize("--kv-heads", flags.kv_heads, kShapeRange);
-  const Result<int64_t> head_dim = ParseSize("--head-dim", flags.head_dim, kShapeRange);
-  const Result<int64_t> batch = ParseSize("--batch", flags.batch, kBatchRange);
-  for (const Result<int64_t>* value : {&heads, &kv_heads, &head_dim, &batch, &repeats}) {
-    if (!value->ok()) return value->status();
-  }
-  shape.num_heads = *heads;
-  shape.num_kv_heads = *kv_heads;
-  shape.head_dim = *head_dim;
-  shape.batch = *batch;
-  shape.repeats = static_cast<int>(*repeats);
-  return shape;
+  if (!repeats.ok()) return repeats.status();
+  const Result<AttentionShape> shape = ParseAttentionShape(flags);
+  if (!shape.ok()) return shape.status();
+  AttentionBenchmarkOptions options{};
+  options.num_heads = shape->num_heads;
+  options.num_kv_heads = shape->num_kv_heads;
+  options.head_dim = shape->head_dim;
+  options.batch = shape->batch;
+  options.repeats = static_cast<int>(*repeats);
+  return options;
 }
 
 Result<std::vector<int64_t>> ParseContexts(const BenchAttentionFlags& flags) {

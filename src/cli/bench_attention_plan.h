@@ -7,20 +7,17 @@
 
 #include "pando/status.h"
 #include "src/attention/attention_benchmark.h"
+#include "src/cli/attention_shape_flags.h"
 #include "src/cli/table_output.h"
 
 namespace pando::cli {
 
 // As typed; the initial values are the defaults.
-struct BenchAttentionFlags {
+struct BenchAttentionFlags : AttentionShapeFlags {
   std::string contexts = "8K,64K,256K";
   std::string prefill;  // empty: decoding is measured
-  std::string heads = "32";
-  std::string kv_heads = "8";
-  std::string head_dim = "128";
   std::string kv_types = "f16";
   std::string threads = DefaultThreads();
-  std::string batch = "1";
   std::string repeats = "21";
   std::string output = "md";
 

@@ -21,6 +21,7 @@ struct Command {
 
 extern const Command kInfoCommand;
 extern const Command kBenchAttentionCommand;
+extern const Command kBenchDecodeCommand;
 extern const Command kDemoCommand;
 extern const Command kTopologyCommand;
 

@@ -23,11 +23,13 @@ constexpr const char* kExamples = R"(Examples:
   pando info                              what this machine is and how fast it reads memory
   pando topology --ranks 8                where ranks are, what links cost, how they would merge
   pando bench attention --contexts 64K    decode attention against the read bandwidth
+  pando bench decode --ranks 4            tree attention over ranks against Ring Attention and others
   pando bench attention --help            all options of a command)";
 
 constexpr const char* kBenchExamples = R"(Examples:
   pando bench attention
-  pando bench attention --contexts 64K,256K --kv-type f16,q8_0 -o csv)";
+  pando bench attention --contexts 64K,256K --kv-type f16,q8_0 -o csv
+  pando bench decode --ranks 4 --plot decode.svg)";
 
 struct Group {
   const char* name;
@@ -40,9 +42,9 @@ std::vector<const Command*> TopCommands() { return {&kDemoCommand, &kInfoCommand
 
 std::vector<Group> Groups() {
   return {{"bench",
-           "Measure a part of Pando against the limits of this machine",
+           "Measure a part of Pando against the limits of this machine, or against other methods",
            kBenchExamples,
-           {&kBenchAttentionCommand}}};
+           {&kBenchAttentionCommand, &kBenchDecodeCommand}}};
 }
 
 // A command that the parser knows, and what runs it.
