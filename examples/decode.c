@@ -15,7 +15,7 @@ enum {
   kHeadDim = 64,
   kTokenFloats = kKvHeads * kHeadDim,  // of a key or a value
   kQueryFloats = kHeads * kHeadDim,
-  kPromptTokens = 1000,
+  kPromptTokens = 5000,  // more than 64 slots of 64 tokens: every rank gets some
   kPromptFloats = kPromptTokens * kTokenFloats,
   kSteps = 8
 };
@@ -101,7 +101,7 @@ static uint64_t Generate(pando_attention* attention) {
     Check(pando_attention_decode(attention, layer, &last_token, 1, x, kQueryFloats, output, kQueryFloats, lse, kHeads));
     fingerprint = Fingerprint(fingerprint, output, kQueryFloats);
     fingerprint = Fingerprint(fingerprint, lse, kHeads);
-    for (size_t j = 0; j < kQueryFloats; ++j) x[j] = 16 * output[j];
+    for (size_t j = 0; j < kQueryFloats; ++j) x[j] = 32 * output[j];
   }
   return fingerprint;
 }

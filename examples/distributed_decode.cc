@@ -26,7 +26,7 @@ constexpr int64_t kHeads = 8;
 constexpr int64_t kKvHeads = 2;
 constexpr int64_t kHeadDim = 64;
 constexpr size_t kTokenFloats = kKvHeads * kHeadDim;  // of a key or a value
-constexpr size_t kPromptTokens = 1000;                // 16 chunks of 64, the last one not full
+constexpr size_t kPromptTokens = 5000;                // more than 64 slots of 64 tokens: every rank gets some
 constexpr int kSteps = 8;
 
 // Numbers in [-1, 1), the same on every machine and in every language.
@@ -71,7 +71,7 @@ pando::Status Generate(pando::Communicator& communicator) {
     if (status.ok()) status = attention->Decode(layer, {sequence, 1}, x, output, lse);
     fingerprint = Fingerprint(Fingerprint(fingerprint, output), lse);
     // Attention of many random values is near zero: scaled back, it still tells tokens apart.
-    for (size_t j = 0; j < x.size(); ++j) x[j] = 16 * output[j];
+    for (size_t j = 0; j < x.size(); ++j) x[j] = 32 * output[j];
   }
   if (status.ok() && communicator.rank() == 0)
     std::printf("%d tokens, fingerprint %016llx\n", kSteps, static_cast<unsigned long long>(fingerprint));
