@@ -43,6 +43,12 @@ int64_t RepeatsWithinBudget(int64_t wanted, double budget_seconds, double step_s
   return affordable < static_cast<double>(wanted) ? static_cast<int64_t>(affordable) : wanted;
 }
 
+int64_t StepsPerRepeat(double step_seconds) {
+  constexpr double kRepeatSeconds = 0.05;
+  constexpr double kMost = 100;
+  return static_cast<int64_t>(std::clamp(kRepeatSeconds / step_seconds, 1.0, kMost));
+}
+
 bool IsMeasuredInRound(int64_t round, int64_t num_rounds, int64_t repeats) {
   return (round + 1) * repeats / num_rounds > round * repeats / num_rounds;
 }

@@ -33,6 +33,9 @@ int64_t FormulaBytesPerRank(const DecodeBenchmarkOptions& options, const KvPageL
 // (if so many are wanted): a median of fewer means little.
 int64_t RepeatsWithinBudget(int64_t wanted, double budget_seconds, double step_seconds);
 
+// Enough steps in a row that coming late to the first of them does not show: about 50 ms, and at least one.
+int64_t StepsPerRepeat(double step_seconds);
+
 // Whether a strategy with `repeats` measurements is measured in this of `num_rounds` rounds: as often as it is to be,
 // evenly over all rounds.
 bool IsMeasuredInRound(int64_t round, int64_t num_rounds, int64_t repeats);

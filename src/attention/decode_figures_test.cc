@@ -100,5 +100,12 @@ TEST(DecodeFiguresTest, WhatOverlapsHasNoMergeTime) {
   EXPECT_EQ(row.repeats, 1);
 }
 
+TEST(StepsPerRepeatTest, FillATwentiethOfASecond) {
+  EXPECT_EQ(StepsPerRepeat(0.010), 5);
+  EXPECT_EQ(StepsPerRepeat(1.0), 1);
+  EXPECT_EQ(StepsPerRepeat(1e-9), 100);
+  EXPECT_EQ(StepsPerRepeat(0), 100);
+}
+
 }  // namespace
 }  // namespace pando
