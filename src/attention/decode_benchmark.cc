@@ -142,7 +142,7 @@ class DecodeBenchmark {
       if (Status status = attention_.Reserve(options_.context); !status.ok()) return status;
       for (int64_t left = options_.context; left > 0; left -= tokens.piece_tokens(), ++piece) {
         const int64_t count = std::min(left, tokens.piece_tokens());
-        const Status status =
+        Status status =
             attention_.Append(/*layer=*/0, sequence, tokens.Keys(piece, count), tokens.Values(piece, count));
         if (!status.ok()) return status;
       }

@@ -96,7 +96,7 @@ Status CheckPlotPath(const std::string& path) {
     return InvalidArgument("--plot {}: this is a folder; it must be the name of a file", path);
   }
   // Made under a temporary name, and taken away again.
-  const Status status = NewFile::Create(path).status();
+  Status status = NewFile::Create(path).status();
   if (status.ok()) return status;
   return InvalidArgument("--plot: {}; it must be a file in a folder that can be written to", status.message());
 }

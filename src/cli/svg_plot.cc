@@ -195,8 +195,8 @@ struct EndLabel {
 
 // Beside the frame, each as high as the end of its line or near it, with a thin line between them.
 void AddEndLabels(Writer& out, const std::vector<EndLabel>& labels) {
-  std::vector<double> wanted;
-  for (const EndLabel& label : labels) wanted.push_back(label.end.y);
+  std::vector<double> wanted(labels.size());
+  std::transform(labels.begin(), labels.end(), wanted.begin(), [](const EndLabel& label) { return label.end.y; });
   const std::vector<double> placed = SpreadLabels(wanted, kLabelDistance, kTop + 6, kTop + kPlotHeight - 4);
   const double text_x = kLeft + kPlotWidth + 22;
   for (size_t i = 0; i < labels.size(); ++i) {
