@@ -111,12 +111,6 @@ HWY_INLINE void MultiplyPairs(const int32_t* x, size_t x_row_stride, size_t x_st
   }
 }
 
-// MultiplyPairs asks for as many bytes as it reads; the scales come on top, and are asked for here: what they push out
-// at the end.
-HWY_INLINE void PrefetchRest(const std::byte* prefetch, size_t asked_bytes, size_t all_bytes) {
-  for (size_t at = asked_bytes / 64 * 64; at < all_bytes; at += 64) PrefetchLine<1>(prefetch + at);
-}
-
 // ---- Queries x keys
 
 // Scores of kVecs vectors of tokens from vector `first` on. units is [kRows], queries is [head_dim / 2][kRows] pairs.
@@ -159,7 +153,6 @@ template <size_t kRows>
 HWY_NOINLINE void ScoreByteTile(const float* queries, const std::byte* keys, const KvPageLayout& layout, float scale,
                                 const std::byte* prefetch, float* scores) {
   const int32_t* pairs = reinterpret_cast<const int32_t*>(queries + kRows);
-  PrefetchRest(prefetch, layout.head_dim * layout.chunk_tokens, layout.k_bytes());
   ForEachTile<MaxByteVecs(kRows)>(layout.chunk_tokens / kLanes, [&](size_t first, auto vecs) HWY_ATTR {
     ScoreByteVecs<kRows, vecs()>(queries, pairs, keys, first, layout.head_dim, scale, prefetch, scores);
   });
@@ -273,7 +266,6 @@ HWY_NOINLINE void ByteValueTile(const std::byte* values, const KvPageLayout& lay
   const size_t end_pair = (ranges.any.end + kPanel - 1) / kPanel * (kPanel / 2);
   const size_t pairs = ranges.any.begin < ranges.any.end ? end_pair - first_pair : 0;
   ByteWeights weights;
-  PrefetchRest(prefetch, padded_dim * layout.chunk_tokens, layout.v_bytes());
   for (size_t dim = 0; dim < padded_dim; dim += kQ8BlockDims) {
     RoundTileWeights<kRows>(scratch, values, ranges, layout.chunk_tokens, weights);
     values += layout.chunk_tokens * sizeof(uint16_t);
