@@ -14,10 +14,10 @@
 
 namespace pando {
 
-// For each of `schedules`: the seconds from the start, which all ranks make together, until
-// the last rank has the result. The median of several merges of made-up states; the schedules take turns, so that what
-// else the machine does falls on all of them. Takes about half a second, or the time of two turns. All ranks call it,
-// with the same arguments, and get the same figures. `ownership` is by position.
+// For each of `schedules`: the seconds of a merge of made-up states, until the last rank has the result. The median of
+// several runs of merges; the schedules take turns, so that what else the machine does falls on all of them. Takes
+// about half a second, or the time of two turns. All ranks call it, with the same arguments, and get the same figures.
+// `ownership` is by position.
 Result<std::vector<double>> MeasureSchedules(Communicator& communicator, const std::vector<SlotRange>& ownership,
                                              const MessageShape& shape, std::span<const Schedule> schedules);
 

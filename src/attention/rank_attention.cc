@@ -51,7 +51,7 @@ RankAttention::RankAttention(Communicator& communicator, const AttentionOptions&
       cache_(std::move(cache)),
       shard_(rule_),
       ring_(rule_) {
-  engine_.emplace(*state_.transport, state_.order, ownership_);
+  merge_.emplace(*state_.transport, state_.order, ownership_);
 }
 
 AttentionMemory RankAttention::memory() const {
@@ -197,7 +197,10 @@ Status RankAttention::StepByTree(bool prefill) {
                           : shard_.Decode(cache_, blocks_, pool_, forest_);
   if (!status.ok()) return status;
   const double computed = NowSeconds();
-  status = MergeForest();
+  const Result<Schedule> schedule = ScheduleOfStep();
+  if (!schedule.ok()) return schedule.status();
+  report_.schedule = NameOf(*schedule);
+  status = merge_->Run(*schedule, forest_, cache_.options().layout.padded_dim(), results_, pool_);
   report_.compute_seconds = computed - start;
   report_.merge_seconds = NowSeconds() - computed;
   return status;
@@ -206,35 +209,12 @@ Status RankAttention::StepByTree(bool prefill) {
 Status RankAttention::StepByRing(bool prefill) {
   const double start = NowSeconds();
   AttentionStateSpan root;
-  Status status = prefill ? ring_.Prefill(Group(), cache_, blocks_.front(), pool_, root)
-                          : ring_.Decode(Group(), cache_, blocks_, pool_, root);
+  Status status = prefill ? ring_.Prefill(merge_->group(), cache_, blocks_.front(), pool_, root)
+                          : ring_.Decode(merge_->group(), cache_, blocks_, pool_, root);
   if (!status.ok()) return status;
   FinishInto(root, 0, results_, pool_);
   report_.schedule = "ring";
   report_.compute_seconds = NowSeconds() - start;
-  return Status();
-}
-
-StateShape RankAttention::Shape() const {
-  return {results_.num_rows, results_.head_dim, cache_.options().layout.padded_dim()};
-}
-
-Status RankAttention::MergeForest() {
-  const Result<Schedule> schedule = ScheduleOfStep();
-  if (!schedule.ok()) return schedule.status();
-  report_.schedule = NameOf(*schedule);
-  AttentionStateSpan root;
-  switch (*schedule) {
-    case Schedule::kAllreduce:
-      if (Status status = allreduce_.Run(Group(), forest_, Shape(), pool_, root); !status.ok()) return status;
-      break;
-    case Schedule::kPaper:
-      if (Status status = paper_.Run(Group(), forest_, Shape(), pool_, root); !status.ok()) return status;
-      break;
-    default:
-      return engine_->Run(*schedule, forest_, results_, pool_);
-  }
-  FinishInto(root, 0, results_, pool_);
   return Status();
 }
 
@@ -269,7 +249,7 @@ Status RankAttention::Rebalance(std::span<const double> rank_weights) {
   if (Status status = MoveSlots(*state_.transport, state_.order, ownership_, *ownership, cache_); !status.ok())
     return status;
   ownership_ = std::move(ownership).value();
-  engine_.emplace(*state_.transport, state_.order, ownership_);
+  merge_.emplace(*state_.transport, state_.order, ownership_);
   costs_.reset();
   planned_.clear();
   return Status();

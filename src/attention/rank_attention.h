@@ -12,14 +12,11 @@
 #include <vector>
 
 #include "pando/attention.h"
-#include "src/attention/allreduce_merge.h"
 #include "src/attention/attention_options.h"
 #include "src/attention/communicator_state.h"
-#include "src/attention/merge_engine.h"
-#include "src/attention/paper_merge.h"
-#include "src/attention/rank_group.h"
 #include "src/attention/ring_attention.h"
 #include "src/attention/row_results.h"
+#include "src/attention/schedule_merge.h"
 #include "src/attention/shard_attention.h"
 #include "src/base/aligned_buffer.h"
 #include "src/base/thread_pool.h"
@@ -59,9 +56,6 @@ class RankAttention {
   Status Step(bool prefill);
   Status StepByTree(bool prefill);
   Status StepByRing(bool prefill);
-  Status MergeForest();
-  RankGroup Group() const { return {*state_.transport, state_.order, ownership_}; }
-  StateShape Shape() const;
   // The schedule for the rows of this step: the strategy's own, or the planner's.
   Result<Schedule> ScheduleOfStep();
   // Rows to the callers' [query][head].
@@ -76,9 +70,7 @@ class RankAttention {
   ThreadPool pool_;
   KvCache cache_;
   ShardAttention shard_;
-  std::optional<MergeEngine> engine_;
-  AllreduceMerge allreduce_;
-  PaperMerge paper_;
+  std::optional<ScheduleMerge> merge_;
   RingAttention ring_;
   std::map<size_t, Schedule> planned_;  // by number of rows
   std::optional<CostModel> costs_;      // once measured
