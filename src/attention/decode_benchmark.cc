@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "src/base/fingerprint.h"
 #include "src/base/memory.h"
 #include "src/base/random.h"
+#include "src/reduction/choose_schedule.h"
 #include "src/reduction/slot_ownership.h"
 
 namespace pando {
@@ -152,7 +154,8 @@ class DecodeBenchmark {
 
   // One repeat.
   Status Step(StrategyRun& run) {
-    if (Status status = attention_.SetStrategy(run.name); !status.ok()) return status;
+    const bool is_forced = run.name == "tree" && options_.schedule != "auto";
+    if (Status status = attention_.SetStrategy(is_forced ? options_.schedule : run.name); !status.ok()) return status;
     if (Status status = communicator_.Barrier(); !status.ok()) return status;
     const TrafficCounters before = transport().traffic();
     StepTimes times{};
@@ -294,6 +297,13 @@ Status ValidateDecodeBenchmark(const DecodeBenchmarkOptions& options, int64_t nu
   if (options.strategies.empty()) return InvalidArgument("there are no strategies to measure: name at least one");
   for (const std::string& name : options.strategies) {
     if (Status status = ParseStrategy(name).status(); !status.ok()) return status;
+  }
+  const Result<std::optional<Schedule>> schedule = ParseScheduleOrAuto(options.schedule);
+  if (!schedule.ok()) return schedule.status();
+  if (schedule->has_value() && **schedule == Schedule::kPaper) {
+    return InvalidArgument(
+        "the schedule of tree is paper, which has other bits: it must be auto or another; paper is a strategy of its "
+        "own");
   }
   const AttentionOptions attention = ToAttentionOptions(options);
   if (Status status = CacheOptionsOf(attention, {}).status(); !status.ok()) return status;

@@ -30,6 +30,7 @@ struct DecodeBenchmarkOptions {
   int64_t repeats = 11;
   double budget_seconds = 10;           // of each strategy: a slow one is repeated less often
   std::vector<std::string> strategies;  // as AttentionOptions::strategy names them
+  std::string schedule = "auto";        // of the strategy `tree`: the planner's choice, or a schedule's name
 };
 
 struct DecodeBenchmarkRow {

@@ -183,7 +183,7 @@ Status RankAttention::Step(bool prefill) {
   if (Status status = PrepareResults(); !status.ok()) return status;
   report_ = {};
   const TrafficCounters before = state_.transport->traffic();
-  const Status done = strategy_.kind == Strategy::Kind::kRing ? StepByRing(prefill) : StepByTree(prefill);
+  Status done = strategy_.kind == Strategy::Kind::kRing ? StepByRing(prefill) : StepByTree(prefill);
   if (!done.ok()) return done;
   const TrafficCounters& after = state_.transport->traffic();
   report_.messages_sent = after.messages_sent - before.messages_sent;

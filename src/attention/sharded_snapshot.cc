@@ -53,10 +53,11 @@ Result<std::vector<std::string>> FindSnapshot(const std::string& prefix) {
   const std::string start = path.filename().string() + ".";
   std::error_code error;
   std::set<int64_t> counts;
-  for (std::filesystem::directory_iterator file(folder, error), end; !error && file != end; file.increment(error)) {
+  std::filesystem::directory_iterator file(folder, error);
+  for (; !error && file != std::filesystem::directory_iterator(); file.increment(error)) {
     const std::string name = file->path().filename().string();
     if (!name.starts_with(start)) continue;
-    const std::optional<int64_t> num_ranks = NumRanksIn(std::string_view(name).substr(start.size()));
+    const std::optional<int64_t> num_ranks = NumRanksIn(name.substr(start.size()));
     if (num_ranks.has_value()) counts.insert(*num_ranks);
   }
   if (error) return InvalidArgument("the folder '{}' cannot be read: {}", folder.string(), error.message());

@@ -134,6 +134,8 @@ Status RunBenchDecode(const BenchDecodeFlags& flags) {
 std::function<Status()> AddBenchDecode(CLI::App& app) {
   auto flags = std::make_shared<BenchDecodeFlags>();
   AddTextOption(app, "--strategies", "LIST", flags->strategies, "What to compare; see below");
+  AddTextOption(app, "--schedule", "NAME", flags->schedule,
+                "How `tree` merges: auto (the planner's choice) or a schedule");
   AddTextOption(app, "--contexts", "LIST", flags->contexts,
                 "Tokens in the KV cache of all ranks; K is 1024, M is 1024 K");
   AddTextOption(

@@ -65,6 +65,7 @@ Result<DecodeBenchmarkOptions> ParseRun(const BenchDecodeFlags& flags) {
     if (!status.ok()) return InvalidArgument("--strategies: {}", status.message());
     run.strategies.emplace_back(name);
   }
+  run.schedule = flags.schedule;
   return run;
 }
 

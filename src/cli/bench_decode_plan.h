@@ -18,6 +18,7 @@ namespace pando::cli {
 // As typed; the initial values are the defaults.
 struct BenchDecodeFlags : AttentionShapeFlags {
   std::string strategies = "tree,direct,allreduce,paper,ring";
+  std::string schedule = "auto";
   std::string contexts = "16K,64K,256K";
   std::string ranks;  // empty: mpirun's processes, or kDefaultRanks in process
   std::string kv_type = "f16";

@@ -60,6 +60,7 @@ TEST(BenchDecodePlanTest, UnderMpirunTheProcessesAreTheRanks) {
 TEST(BenchDecodePlanTest, EveryOptionArrives) {
   BenchDecodeFlags flags;
   flags.strategies = "two-level,ring";
+  flags.schedule = "direct";
   flags.contexts = "1000";
   flags.ranks = "1,64";
   flags.heads = "16";
@@ -80,6 +81,7 @@ TEST(BenchDecodePlanTest, EveryOptionArrives) {
   ASSERT_EQ(plan->runs.size(), 1);
   const DecodeBenchmarkOptions& run = plan->runs[0];
   EXPECT_THAT(run.strategies, ElementsAre("two-level", "ring"));
+  EXPECT_EQ(run.schedule, "direct");
   EXPECT_EQ(run.context, 1000);
   EXPECT_EQ(run.num_heads, 16);
   EXPECT_EQ(run.num_kv_heads, 2);
@@ -95,6 +97,7 @@ TEST(BenchDecodePlanTest, EveryOptionArrives) {
 TEST(BenchDecodePlanTest, BadValueIsNamed) {
   const std::vector<std::pair<std::string BenchDecodeFlags::*, std::vector<const char*>>> options = {
       {&BenchDecodeFlags::strategies, {"star", "tree,star"}},
+      {&BenchDecodeFlags::schedule, {"star", "paper", ""}},
       {&BenchDecodeFlags::contexts, {"0", "wat", "-1"}},
       {&BenchDecodeFlags::ranks, {"0", "65", "2,65", "wat"}},
       {&BenchDecodeFlags::heads, {"0", "7", "wat"}},

@@ -111,6 +111,7 @@ void RunRanks(const ShardedCase& problem, const RankOrder& order,
   const int num_ranks = static_cast<int>(problem.ownership().size());
   std::vector<std::unique_ptr<Transport>> ranks = CreateInprocGroup(num_ranks, {.timeout = timeout}).value();
   std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
   for (std::unique_ptr<Transport>& rank : ranks) {
     threads.emplace_back([&, transport = std::move(rank)]() mutable {
       ThreadPool pool(2);
@@ -122,8 +123,9 @@ void RunRanks(const ShardedCase& problem, const RankOrder& order,
 }
 
 std::vector<SlotRange> UnevenRanges(int64_t num_slots, int num_ranks) {
-  std::vector<double> weights;
-  for (int rank = 0; rank < num_ranks; ++rank) weights.push_back((rank * 5 + 2) % 4);  // 2 3 0 1 2 3 0 1 ...
+  std::vector<double> weights(static_cast<size_t>(num_ranks));
+  for (size_t rank = 0; rank < weights.size(); ++rank)
+    weights[rank] = static_cast<double>((rank * 5 + 2) % 4);  // 2 3 0 1 ...
   return WeightedRanges(num_slots, weights).value();
 }
 

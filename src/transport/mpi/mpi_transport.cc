@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "src/base/errors.h"
 #include "src/transport/launch.h"
+#include "src/transport/mpi/local_ranks.h"
 #include "src/transport/mpi/stall_notices.h"
 #include "src/transport/mpi/watchdog.h"
 #include "src/transport/wait_error.h"
@@ -310,12 +313,16 @@ Status MpiTransport::AllReduceFloats(std::span<float> data, MPI_Op op) {
   return AllReduceWith(std::as_writable_bytes(data), data.size(), MPI_FLOAT, op);
 }
 
-// The sentence of a call that does not come back, as far as the launcher's variables tell who waits for whom.
-std::string StuckSentence(const std::string& call, std::chrono::milliseconds timeout) {
+// The sentence of a call that does not come back, as far as the launcher's variables and this machine tell who waits
+// for whom.
+std::string StuckSentence(const std::string& call, std::chrono::milliseconds timeout, const LocalRanks* local_ranks) {
   const std::optional<LaunchInfo> launch = DetectLaunch();
   std::vector<int> others;
-  for (int peer = 0; launch && peer < launch->size; ++peer) {
-    if (peer != launch->rank) others.push_back(peer);
+  if (local_ranks != nullptr) others = local_ranks->Missing();
+  if (others.empty() && launch) {  // any of them
+    for (int peer = 0; peer < launch->size; ++peer) {
+      if (peer != launch->rank) others.push_back(peer);
+    }
   }
   const std::string who = launch ? fmt::format("rank {}", launch->rank) : "this process";
   const std::string whom = others.empty() ? "the other ranks" : NameRanks(others);
@@ -353,13 +360,19 @@ Status InitializeMpi(Watchdog& watchdog, bool& initialized_here) {
 bool BuiltWithMpi() { return true; }
 
 Result<std::unique_ptr<Transport>> CreateMpiTransport(const MpiOptions& options) {
+  const std::shared_ptr<LocalRanks> local_ranks =
+      MakeLocalRanks([](const char* name) -> const char* { return std::getenv(name); });
+  // The ranks look at each other a little before the deadline and leave at it: who leaves first is not missing yet.
+  const std::chrono::milliseconds grace = options.timeout / 10;
   Watchdog::Callback on_stuck;
   if (options.on_stuck) {
-    on_stuck = [tell = options.on_stuck, timeout = options.timeout](const std::string& call) {
-      tell(StuckSentence(call, timeout));
+    on_stuck = [tell = options.on_stuck, timeout = options.timeout, grace, local_ranks](const std::string& call) {
+      const std::string sentence = StuckSentence(call, timeout, local_ranks.get());
+      std::this_thread::sleep_for(grace);
+      tell(sentence);
     };
   }
-  auto watchdog = std::make_unique<Watchdog>(options.timeout, std::move(on_stuck));
+  auto watchdog = std::make_unique<Watchdog>(options.timeout - grace, std::move(on_stuck));
   bool initialized_here = false;
   if (Status status = InitializeMpi(*watchdog, initialized_here); !status.ok()) return status;
 
