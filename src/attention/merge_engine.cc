@@ -107,6 +107,11 @@ Status MergeEngine::PostSends(const Plan& plan, const Round& round, const RowRes
   for (const Move& move : round.sends) {
     const size_t bytes = NumBytes(plan, move, Shape(results), ownership_);
     if (bytes == 0) continue;
+    const int rank = order_.rank_at[static_cast<size_t>(move.peer)];
+    if (IsMessageAsItIs(plan, move, results)) {
+      sends_.push_back({rank, reinterpret_cast<const std::byte*>(held_.forest.states[0].data), bytes});
+      continue;
+    }
     // Several peers often get the same: it is packed once.
     const bool again = packed != nullptr && packed->content == move.content && packed->rows == move.rows;
     if (!again) {
@@ -114,9 +119,15 @@ Status MergeEngine::PostSends(const Plan& plan, const Round& round, const RowRes
       next += bytes;
       packed = &move;
     }
-    sends_.push_back({order_.rank_at[static_cast<size_t>(move.peer)], next - bytes, bytes});
+    sends_.push_back({rank, next - bytes, bytes});
   }
   return Status();
+}
+
+bool MergeEngine::IsMessageAsItIs(const Plan& plan, const Move& move, const RowResults& results) const {
+  if (!IsForest(move) || held_.forest.subtrees.size() != 1) return false;
+  const RowSpan rows = RowsOf(move.rows, plan.row_parts, static_cast<int64_t>(results.num_rows));
+  return rows.begin == held_.rows.begin && rows.end == held_.rows.end;
 }
 
 void MergeEngine::Pack(const Plan& plan, const Move& move, const RowResults& results, float* to) const {

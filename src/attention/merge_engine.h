@@ -50,6 +50,8 @@ class MergeEngine {
   Status RunRound(const Plan& plan, size_t round_idx, const RowResults& results, ThreadPool& pool);
   Status PostSends(const Plan& plan, const Round& round, const RowResults& results);
   Status PostReceives(const Plan& plan, const Round& round, size_t round_idx, const RowResults& results);
+  // Whether the states held are the message: one subtree, all rows. A power of two of ranks never packs a forest.
+  bool IsMessageAsItIs(const Plan& plan, const Move& move, const RowResults& results) const;
   void Pack(const Plan& plan, const Move& move, const RowResults& results, float* to) const;
   // Makes `held_` the join of itself and what the round brought.
   Status JoinReceived(const Plan& plan, const Round& round, size_t round_idx, const RowResults& results,
