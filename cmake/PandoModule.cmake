@@ -48,7 +48,8 @@ function(pando_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   # The seed is fixed so that a red run can be had again; RC_PARAMS in the environment overrides it.
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "RC_PARAMS=seed=20240804 max_success=200")
+  # Under sanitizers everything takes ten times as long.
+  set_tests_properties(${name} PROPERTIES TIMEOUT $<IF:$<BOOL:${PANDO_SANITIZE}>,2400,600> ENVIRONMENT "RC_PARAMS=seed=20240804 max_success=200")
   if(arg_UNIT)
     set_tests_properties(${name} PROPERTIES LABELS unit)
   else()
