@@ -25,7 +25,7 @@ int64_t NumNeighbours(const CommunicatorState& state) {
 }  // namespace
 
 Result<std::unique_ptr<RankAttention>> RankAttention::Create(Communicator& communicator,
-                                                             const AttentionOptions& options) {
+                                                             const AttentionOptions& options, ThreadPool* pool) {
   const CommunicatorState& state = StateOf(communicator);
   const Result<Strategy> strategy = ParseStrategy(options.strategy);
   if (!strategy.ok()) return strategy.status();
@@ -35,19 +35,19 @@ Result<std::unique_ptr<RankAttention>> RankAttention::Create(Communicator& commu
   const SlotRange slots = (*ownership)[static_cast<size_t>(PositionOf(state))];
   Result<KvCache> cache = KvCache::Create(CacheOptionsOf(options, slots).value());
   if (!cache.ok()) return cache.status();
-  return std::unique_ptr<RankAttention>(
-      new RankAttention(communicator, options, *strategy, std::move(ownership).value(), std::move(cache).value()));
+  return std::unique_ptr<RankAttention>(new RankAttention(
+      communicator, options, *strategy, std::move(ownership).value(), std::move(cache).value(), pool));
 }
 
 RankAttention::RankAttention(Communicator& communicator, const AttentionOptions& options, Strategy strategy,
-                             std::vector<SlotRange> ownership, KvCache cache)
+                             std::vector<SlotRange> ownership, KvCache cache, ThreadPool* pool)
     : communicator_(communicator),
       state_(StateOf(communicator)),
       options_(options),
       rule_(RuleOf(options)),
       strategy_(strategy),
       ownership_(std::move(ownership)),
-      pool_(NumThreadsOf(options, NumNeighbours(state_))),
+      pool_(pool != nullptr ? *pool : own_pool_.emplace(NumThreadsOf(options, NumNeighbours(state_)))),
       cache_(std::move(cache)),
       shard_(rule_),
       ring_(rule_) {

@@ -26,7 +26,10 @@ namespace pando {
 
 class RankAttention {
  public:
-  static Result<std::unique_ptr<RankAttention>> Create(Communicator& communicator, const AttentionOptions& options);
+  // `pool`: the threads to work with, those of a model that does more than attention; it must outlive the object.
+  // Without one there are options.num_threads of its own.
+  static Result<std::unique_ptr<RankAttention>> Create(Communicator& communicator, const AttentionOptions& options,
+                                                       ThreadPool* pool = nullptr);
 
   KvCache& cache() { return cache_; }
   const KvCache& cache() const { return cache_; }
@@ -45,7 +48,7 @@ class RankAttention {
 
  private:
   RankAttention(Communicator& communicator, const AttentionOptions& options, Strategy strategy,
-                std::vector<SlotRange> ownership, KvCache cache);
+                std::vector<SlotRange> ownership, KvCache cache, ThreadPool* pool);
 
   Status CheckLayer(int64_t layer) const;
   Status MakeBlocks(int64_t layer, std::span<const SequenceQueries> sequences, std::span<const float> queries);
@@ -67,7 +70,8 @@ class RankAttention {
   const AttentionRule rule_;
   Strategy strategy_;
   std::vector<SlotRange> ownership_;  // by position
-  ThreadPool pool_;
+  std::optional<ThreadPool> own_pool_;
+  ThreadPool& pool_;
   KvCache cache_;
   ShardAttention shard_;
   std::optional<ScheduleMerge> merge_;
