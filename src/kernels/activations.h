@@ -1,0 +1,80 @@
+// Activations: some tokens' vectors made ready for products with weights (src/kernels/matmul.h).
+//
+//   Activations x;
+//   if (Status status = x.Grow(max_tokens, max_columns); !status.ok()) return status;   // once
+//   x.Set(FormOf(w.type), hidden, tokens, columns);   // or Reset, then SetTokens from several threads
+//   MultiplyRows(w, 0, w.rows, x, out, w.rows, scratch);
+//
+// Against float weights they stay floats. Against quantised weights they become bytes, per token and block of 32
+// columns:
+//   largest = max |x_i|
+//   scale d = largest / 127,  q_i = x_i * (127 / largest) rounded to the nearest integer, to even
+//   where largest < 2^-100: d = 0 and all q = 0;  where some x_i is infinite or NaN: d = NaN and all q = 0, so that
+//   every product with the token is NaN
+// and the sums of q over each 32 and each half of them, which minimums and offsets of weights multiply.
+#ifndef PANDO_SRC_KERNELS_ACTIVATIONS_H_
+#define PANDO_SRC_KERNELS_ACTIVATIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pando/status.h"
+#include "src/base/aligned_buffer.h"
+#include "src/kernels/weight_type.h"
+
+namespace pando {
+
+enum class ActivationForm : uint8_t { kFloats, kBytes };
+
+inline ActivationForm FormOf(WeightType type) {
+  return IsQuantized(type) ? ActivationForm::kBytes : ActivationForm::kFloats;
+}
+
+inline constexpr size_t kActivationBlock = 32;
+
+// One token in the form of bytes.
+struct ByteToken {
+  int8_t* q;                // [columns], aligned to a cache line
+  float* scales;            // [blocks]
+  int32_t* sums;            // [blocks] of q
+  float* scaled_sums;       // [blocks] scale * sum
+  int32_t* half_sums;       // [2 * blocks] of 16 q each
+  float* scaled_half_sums;  // [2 * blocks]
+};
+
+class Activations {
+ public:
+  // Makes room for either form. Contents are lost.
+  Status Grow(size_t max_tokens, size_t max_columns);
+
+  // The shape of what follows, within what Grow was asked for. kBytes: `columns` is a multiple of 32.
+  void Reset(ActivationForm form, size_t tokens, size_t columns);
+
+  // Tokens first .. first + count, of which the i-th is at x + i * stride. Threads may set different tokens at once.
+  void SetTokens(size_t first, size_t count, const float* x, size_t stride);
+
+  // All of it; x is [tokens][columns].
+  void Set(ActivationForm form, const float* x, size_t tokens, size_t columns);
+
+  ActivationForm form() const { return form_; }
+  size_t tokens() const { return tokens_; }
+  size_t columns() const { return columns_; }
+  size_t blocks() const { return columns_ / kActivationBlock; }
+
+  float* floats(size_t token) const;                           // [columns], aligned to a cache line; form kFloats
+  ByteToken bytes(size_t token) const;                         // form kBytes
+  size_t token_stride_bytes() const { return stride_bytes_; }  // from a token's array to the next token's same array
+
+ private:
+  static size_t StrideBytes(ActivationForm form, size_t columns);
+
+  ActivationForm form_ = ActivationForm::kFloats;
+  size_t tokens_ = 0;
+  size_t columns_ = 0;
+  size_t stride_bytes_ = 0;
+  AlignedBuffer buffer_;
+};
+
+}  // namespace pando
+
+#endif  // PANDO_SRC_KERNELS_ACTIVATIONS_H_

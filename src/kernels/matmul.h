@@ -1,0 +1,43 @@
+// Products of weight matrices and tokens: out[t][r] = dot(row r of w, token t of x), for any of the 13 weight types.
+//
+//   scratch.Grow(MultiplyScratchBytes(w.columns), "the rows of a product");
+//   MultiplyRows(w, first_row, num_rows, x, out, out_stride, scratch.data());
+//
+// Every output is one sum over all columns in one order, so rows and tokens can be divided in any way over calls,
+// threads and ranks, and the bits stay. That order:
+//
+// Quantised weights. Groups of 16 or 32 columns in order, each with the weights' scale s and integers q_w, and the
+// token's scale d and integers q_x (src/kernels/activations.h):
+//   dot = sum over the group of q_w * q_x                     an integer, exact in any order
+//   a   = fma(float(dot), s * d, a)                           from +0
+//   b   = fma(minimum, d * float(sum of the group's q_x), b)  from +0, for types with a minimum
+//   out = a, or a + b
+//
+// Float weights (F32, F16, BF16) and float tokens. 16 chains, column c in chain c mod 16:
+//   a_i = fma(w_c, x_c, a_i)                                  c = i, i + 16, ...; from +0
+//   out = the chains added by halves: i with i + 8, then i + 4, i + 2, i + 1
+//
+// An infinity or NaN among a row's scales, minimums or values or a token's values is in their products, as an infinity
+// or NaN. src/kernels/reference/matmul_reference.h says the same in plain loops.
+#ifndef PANDO_SRC_KERNELS_MATMUL_H_
+#define PANDO_SRC_KERNELS_MATMUL_H_
+
+#include <cstddef>
+
+#include "src/kernels/activations.h"
+#include "src/kernels/weight_type.h"
+
+namespace pando {
+
+// What MultiplyRows needs for rows of `columns` columns, of any type. Aligned to a cache line, one per thread.
+size_t MultiplyScratchBytes(size_t columns);
+
+// out[t * out_stride + r - first_row] for the rows first_row .. first_row + num_rows and all tokens of x, which has the
+// form FormOf(w.type) and w.columns columns. One thread; runs on the chosen SIMD target; allocates nothing. Fastest
+// where num_rows is a multiple of 16.
+void MultiplyRows(const WeightMatrix& w, size_t first_row, size_t num_rows, const Activations& x, float* out,
+                  size_t out_stride, std::byte* scratch);
+
+}  // namespace pando
+
+#endif  // PANDO_SRC_KERNELS_MATMUL_H_

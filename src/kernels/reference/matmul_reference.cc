@@ -1,0 +1,101 @@
+#include "src/kernels/reference/matmul_reference.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "src/kernels/weight_groups.h"
+
+namespace pando::reference {
+namespace {
+
+constexpr size_t kHalfBlock = kActivationBlock / 2;
+
+struct BlockScale {
+  float scale;
+  float inverse;
+};
+
+BlockScale ScaleOf(const float* x) {
+  float largest = 0;
+  for (size_t i = 0; i < kActivationBlock; ++i) {
+    if (!std::isfinite(x[i])) return {std::numeric_limits<float>::quiet_NaN(), 0};
+    largest = std::max(largest, std::abs(x[i]));
+  }
+  if (largest < 0x1p-100f) return {0, 0};
+  return {largest / 127.0f, 127.0f / largest};
+}
+
+float ByteDot(const WeightMatrix& w, size_t row, const ByteToken& x) {
+  const WeightTypeInfo& info = InfoOf(w.type);
+  const size_t groups_per_block = kGroupBlock / info.group_values;
+  float a = 0;
+  float b = 0;
+  for (size_t block = 0; block < w.columns / kGroupBlock; ++block) {
+    const WeightGroups weights = ReadGroups(w.type, w.row(row), block);
+    for (size_t group = 0; group < groups_per_block; ++group) {
+      int32_t dot = 0;
+      int32_t sum = 0;
+      for (size_t i = group * info.group_values; i < (group + 1) * info.group_values; ++i) {
+        const int32_t q_x = x.q[block * kGroupBlock + i];
+        dot += weights.q[i] * q_x;
+        sum += q_x;
+      }
+      const float d = x.scales[block];
+      a = std::fma(static_cast<float>(dot), weights.scale[group] * d, a);
+      b = std::fma(weights.minimum[group], d * static_cast<float>(sum), b);
+    }
+  }
+  return info.has_minimum ? a + b : a;
+}
+
+float FloatDot(const float* w, const float* x, size_t columns) {
+  std::array<float, 16> lanes{};
+  for (size_t column = 0; column < columns; ++column) {
+    lanes[column % 16] = std::fma(w[column], x[column], lanes[column % 16]);
+  }
+  for (size_t half = 8; half >= 1; half /= 2) {
+    for (size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  }
+  return lanes[0];
+}
+
+}  // namespace
+
+void QuantizeToken(const float* x, size_t blocks, const ByteToken& to) {
+  for (size_t block = 0; block < blocks; ++block) {
+    const float* values = x + block * kActivationBlock;
+    int8_t* q = to.q + block * kActivationBlock;
+    const auto [scale, inverse] = ScaleOf(values);
+    for (size_t i = 0; i < kActivationBlock; ++i) {
+      q[i] = inverse == 0 ? int8_t{0} : static_cast<int8_t>(std::nearbyint(values[i] * inverse));
+    }
+    to.scales[block] = scale;
+    for (size_t half = 0; half < 2; ++half) {
+      const int8_t* from = q + half * kHalfBlock;
+      to.half_sums[2 * block + half] = std::accumulate(from, from + kHalfBlock, 0);
+      to.scaled_half_sums[2 * block + half] = scale * static_cast<float>(to.half_sums[2 * block + half]);
+    }
+    to.sums[block] = to.half_sums[2 * block] + to.half_sums[2 * block + 1];
+    to.scaled_sums[block] = scale * static_cast<float>(to.sums[block]);
+  }
+}
+
+float Dot(const WeightMatrix& w, size_t row, const Activations& x, size_t token) {
+  if (IsQuantized(w.type)) return ByteDot(w, row, x.bytes(token));
+  std::vector<float> values(w.columns);
+  DequantizeRow(w, row, values.data());
+  return FloatDot(values.data(), x.floats(token), w.columns);
+}
+
+void MultiplyRows(const WeightMatrix& w, size_t first_row, size_t num_rows, const Activations& x, float* out,
+                  size_t out_stride) {
+  for (size_t token = 0; token < x.tokens(); ++token) {
+    for (size_t row = 0; row < num_rows; ++row) out[token * out_stride + row] = Dot(w, first_row + row, x, token);
+  }
+}
+
+}  // namespace pando::reference

@@ -1,0 +1,69 @@
+// The types in which a model file stores weights, and a weight matrix as it lies in the file.
+//
+// Every quantised row is a sequence of groups of 16 or 32 values that share a scale, and for some types a minimum:
+//
+//   w = scale * q + minimum         q an integer of at most 8 bits, scale and minimum float32
+//
+// Files store groups in blocks: of 32 values (Q8_0 to Q5_1), or of 256 (Q2_K to Q6_K), whose groups have small integer
+// scales that multiply a float16 of the block.
+#ifndef PANDO_SRC_KERNELS_WEIGHT_TYPE_H_
+#define PANDO_SRC_KERNELS_WEIGHT_TYPE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "pando/status.h"
+
+namespace pando {
+
+enum class WeightType : uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K
+};
+
+struct WeightTypeInfo {
+  std::string_view name;    // "q4_1"
+  size_t block_values = 1;  // a row is a multiple of these
+  size_t block_bytes = 0;   // what they take in the file
+  size_t group_values = 0;  // values that share a scale; 0 for floats
+  int32_t offset = 0;       // q is stored as q + offset, without a sign; 0 also for Q8_0, whose bytes are signed
+  bool has_minimum = false;
+};
+
+const WeightTypeInfo& InfoOf(WeightType type);
+std::span<const WeightType> AllWeightTypes();
+Result<WeightType> ParseWeightType(std::string_view name);
+
+inline bool IsQuantized(WeightType type) { return InfoOf(type).group_values != 0; }
+
+// [rows][columns], row after row without gaps, at any alignment. `columns` is a multiple of the type's block_values.
+struct WeightMatrix {
+  WeightType type = WeightType::kF32;
+  size_t rows = 0;
+  size_t columns = 0;
+  const std::byte* data = nullptr;
+
+  size_t row_bytes() const { return columns / InfoOf(type).block_values * InfoOf(type).block_bytes; }
+  const std::byte* row(size_t r) const { return data + r * row_bytes(); }
+};
+
+// out[columns] = the row as float32, each value rounded as scale * q and then + minimum: what the file's format
+// defines. For looking up a token's embedding.
+void DequantizeRow(const WeightMatrix& w, size_t row, float* out);
+
+}  // namespace pando
+
+#endif  // PANDO_SRC_KERNELS_WEIGHT_TYPE_H_
