@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "src/gguf/testing/gguf_writer.h"
+#include "src/gguf/testing/real_model.h"
 
 namespace pando {
 namespace {
@@ -204,6 +205,22 @@ TEST_F(GgufFileTest, BytesInMemoryAreNoSplit) {
   writer.Add("split.count", uint16_t{2});
   const std::vector<std::byte> bytes = writer.Bytes();
   EXPECT_THAT(GgufFile::FromBytes(bytes, "m").status().message(), HasSubstr("part of a split model"));
+}
+
+TEST_F(GgufFileTest, ReadsARealModel) {
+  const std::string model = test_support::RealModelPath();
+  if (model.empty()) GTEST_SKIP() << test_support::kNoRealModel;
+  const Result<GgufFile> file = GgufFile::Open(model);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ(*file->GetString("general.architecture"), "llama");
+  EXPECT_EQ(*file->GetUint("llama.block_count"), 30U);
+  EXPECT_THAT(*file->GetStrings("tokenizer.ggml.tokens"), SizeIs(49152));
+  EXPECT_THAT(file->tensors(), SizeIs(30 * 9 + 2));
+  const GgufTensor* embedding = file->FindTensor("token_embd.weight");
+  ASSERT_NE(embedding, nullptr);
+  EXPECT_EQ(embedding->type, GgufTensorType::kQ8_0);
+  EXPECT_THAT(embedding->shape, ElementsAre(576, 49152));
+  EXPECT_EQ(file->FindTensor("output.weight"), nullptr);
 }
 
 }  // namespace

@@ -58,12 +58,17 @@ class InstallDepsTest(unittest.TestCase):
                                  "apt-get -qq install --yes --no-install-recommends ninja-build libfmt-dev"])
 
     def test_the_build_does_not_need_what_only_tests_need(self):
-        missing = ["libgtest-dev", "libgmock-dev", "librapidcheck-dev", "clang-format-14", "clang-tidy-14", "python3",
-                   "mpich", "libmpich-dev", "iproute2"]
+        missing = ["python3", "python3-pip", "libgtest-dev", "libgmock-dev", "librapidcheck-dev", "clang-format-14",
+                   "clang-tidy-14", "mpich", "libmpich-dev", "iproute2"]
         run, asked = Machine(self.folder, missing=missing).install_deps("build")
         self.assertEqual((run.returncode, asked), (0, []))
         run, asked = Machine(tempfile.mkdtemp(dir=self.folder), missing=missing).install_deps("test")
         self.assertTrue(asked[-1].endswith(" ".join(missing)), asked)
+
+    def test_fetching_the_model_takes_pip(self):
+        run, asked = Machine(self.folder, missing=["python3-pip", "libgtest-dev"]).install_deps("model")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertTrue(asked[-1].endswith("--no-install-recommends python3-pip"), asked)
 
     def test_asks_for_root_where_it_is_not(self):
         run, asked = Machine(self.folder, missing=["cmake"], root=False).install_deps()
@@ -94,7 +99,7 @@ class InstallDepsTest(unittest.TestCase):
     def test_refuses_a_set_it_does_not_know(self):
         run, asked = Machine(self.folder).install_deps("all")
         self.assertEqual((run.returncode, asked), (1, []))
-        self.assertIn("'build' and 'test'", run.stderr)
+        self.assertIn("'build', 'model' and 'test'", run.stderr)
 
 
 if __name__ == "__main__":
