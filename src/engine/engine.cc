@@ -1,0 +1,187 @@
+#include "src/engine/engine.h"
+
+#include <utility>
+
+#include "src/attention/communicator_state.h"
+#include "src/base/errors.h"
+
+namespace pando {
+
+Engine::Engine(Communicator& communicator, Transformer& transformer)
+    : communicator_(communicator), transformer_(transformer) {}
+
+Status Engine::Run(Communicator& communicator, std::shared_ptr<const Model> model, const TransformerOptions& options,
+                   const std::function<Status(Engine& engine)>& front) {
+  Result<std::unique_ptr<Transformer>> transformer = Transformer::Create(communicator, std::move(model), options);
+  if (!transformer.ok()) return transformer.status();
+  Engine engine(communicator, **transformer);
+  if (communicator.rank() != 0) return engine.Serve();
+  const Status status = front(engine);
+  engine.command_.Begin(CommandKind::kStop);
+  const Status stopped = engine.Order();
+  return status.ok() ? stopped : status;
+}
+
+Status Engine::Serve() {
+  while (true) {
+    if (Status status = command_.Broadcast(*StateOf(communicator_).transport); !status.ok()) return status;
+    if (command_.kind() == CommandKind::kStop) return Status();
+    if (Status status = Execute({}); !status.ok()) return status;
+  }
+}
+
+Status Engine::Order(std::span<float> logits) {
+  if (Status status = command_.Broadcast(*StateOf(communicator_).transport); !status.ok()) return status;
+  return Execute(logits);
+}
+
+Status Engine::Execute(std::span<float> logits) {
+  CommandReader reader(command_);
+  RankAttention& attention = transformer_.attention();
+  switch (command_.kind()) {
+    case CommandKind::kStop:
+    case CommandKind::kKeepAlive:
+      return Status();
+    case CommandKind::kAddSequence:
+      made_sequence_ = attention.cache().AddSequence();
+      return Status();
+    case CommandKind::kForkSequence: {
+      const Result<int64_t> child = attention.cache().ForkSequence(reader.Next());
+      if (child.ok()) made_sequence_ = *child;
+      return child.status();
+    }
+    case CommandKind::kRemoveSequence:
+      return attention.cache().RemoveSequence(reader.Next());
+    case CommandKind::kReserve:
+      return transformer_.Reserve(reader.Next());
+    case CommandKind::kStep:
+    case CommandKind::kLogits:
+      return ExecuteStep(reader, logits);
+    case CommandKind::kSetStrategy:
+      return attention.SetStrategy(reader.NextText());
+    case CommandKind::kSave:
+      return attention.Save(reader.NextText());
+    case CommandKind::kLoad:
+      return attention.Load(reader.NextText());
+    case CommandKind::kFigures:
+      return ExecuteFigures();
+  }
+  return Failed("the front sent a command that is not known, number {}", static_cast<int64_t>(command_.kind()));
+}
+
+// ---- Steps
+
+Status Engine::Step(std::span<const SequenceTokens> batch, std::span<const size_t> wanted, std::span<float> logits) {
+  command_.Begin(CommandKind::kStep);
+  command_.Add(static_cast<int64_t>(wanted.size()));
+  for (const size_t token : wanted) command_.Add(static_cast<int64_t>(token));
+  command_.Add(static_cast<int64_t>(batch.size()));
+  for (const SequenceTokens& part : batch) {
+    command_.Add(part.sequence);
+    command_.Add(static_cast<int64_t>(part.tokens.size()));
+  }
+  for (const SequenceTokens& part : batch) {
+    for (const int32_t token : part.tokens) command_.Add(token);
+  }
+  return Order(logits);
+}
+
+Status Engine::Logits(std::span<const size_t> wanted, std::span<float> logits) {
+  command_.Begin(CommandKind::kLogits);
+  command_.Add(static_cast<int64_t>(wanted.size()));
+  for (const size_t token : wanted) command_.Add(static_cast<int64_t>(token));
+  return Order(logits);
+}
+
+Status Engine::ExecuteStep(CommandReader& reader, std::span<float> logits) {
+  wanted_.resize(static_cast<size_t>(reader.Next()));
+  for (size_t& token : wanted_) token = static_cast<size_t>(reader.Next());
+  if (command_.kind() == CommandKind::kStep) {
+    batch_.resize(static_cast<size_t>(reader.Next()));
+    // All lengths first: the tokens' place is known only when there is room for all of them.
+    size_t num_tokens = 0;
+    lengths_.clear();
+    for (SequenceTokens& part : batch_) {
+      part.sequence = reader.Next();
+      lengths_.push_back(static_cast<size_t>(reader.Next()));
+      num_tokens += lengths_.back();
+    }
+    tokens_.resize(num_tokens);
+    for (int32_t& token : tokens_) token = static_cast<int32_t>(reader.Next());
+    size_t first = 0;
+    for (size_t part = 0; part < batch_.size(); first += lengths_[part++]) {
+      batch_[part].tokens = std::span<const int32_t>(tokens_).subspan(first, lengths_[part]);
+    }
+    if (Status status = transformer_.Step(batch_); !status.ok()) return status;
+  }
+  return wanted_.empty() ? Status() : transformer_.Logits(wanted_, logits);
+}
+
+// ---- Sequences
+
+Result<int64_t> Engine::AddSequence() {
+  command_.Begin(CommandKind::kAddSequence);
+  if (Status status = Order(); !status.ok()) return status;
+  return made_sequence_;
+}
+
+Result<int64_t> Engine::ForkSequence(int64_t parent) {
+  command_.Begin(CommandKind::kForkSequence);
+  command_.Add(parent);
+  if (Status status = Order(); !status.ok()) return status;
+  return made_sequence_;
+}
+
+Status Engine::RemoveSequence(int64_t sequence) {
+  command_.Begin(CommandKind::kRemoveSequence);
+  command_.Add(sequence);
+  return Order();
+}
+
+int64_t Engine::NumTokens(int64_t sequence) const { return transformer_.attention().cache().num_tokens(0, sequence); }
+
+Status Engine::Reserve(int64_t num_tokens) {
+  command_.Begin(CommandKind::kReserve);
+  command_.Add(num_tokens);
+  return Order();
+}
+
+Status Engine::SetStrategy(std::string_view strategy) {
+  command_.Begin(CommandKind::kSetStrategy);
+  command_.AddText(strategy);
+  return Order();
+}
+
+Status Engine::Save(const std::string& prefix) {
+  command_.Begin(CommandKind::kSave);
+  command_.AddText(prefix);
+  return Order();
+}
+
+Status Engine::Load(const std::string& prefix) {
+  command_.Begin(CommandKind::kLoad);
+  command_.AddText(prefix);
+  return Order();
+}
+
+// ---- Reports
+
+Status Engine::KeepAlive() {
+  command_.Begin(CommandKind::kKeepAlive);
+  return Order();
+}
+
+Result<std::vector<RankFigures>> Engine::TakeFigures() {
+  command_.Begin(CommandKind::kFigures);
+  if (Status status = Order(); !status.ok()) return status;
+  return figures_;
+}
+
+Status Engine::ExecuteFigures() {
+  const RankFigures mine = {transformer_.TakeTimes(), transformer_.attention().memory()};
+  Transport& transport = *StateOf(communicator_).transport;
+  figures_.assign(transport.rank() == 0 ? static_cast<size_t>(transport.size()) : 0, {});
+  return transport.Gather(0, std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(figures_)));
+}
+
+}  // namespace pando

@@ -1,0 +1,96 @@
+// Engine: a model that runs over all ranks, driven from rank 0, the front. The other ranks are its workers: they do
+// what the front tells them until it is done.
+//
+//   Status status = Engine::Run(communicator, model, options, [&](Engine& engine) {       // on every rank
+//     Result<int64_t> sequence = engine.AddSequence();                                    // this part on rank 0 alone
+//     engine.Step({{*sequence, prompt}}, {prompt.size() - 1}, logits);
+//     ...
+//     return Status();
+//   });
+//
+// Whatever the front calls is one small message to the workers, then the same call on every rank. The workers' wait for
+// it has the communicator's deadline: a front that itself waits for a person calls KeepAlive now and then.
+#ifndef PANDO_SRC_ENGINE_ENGINE_H_
+#define PANDO_SRC_ENGINE_ENGINE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pando/communicator.h"
+#include "pando/status.h"
+#include "src/engine/command.h"
+#include "src/model/model.h"
+#include "src/model/transformer.h"
+
+namespace pando {
+
+// One rank's figures, for reports.
+struct RankFigures {
+  TransformerTimes times;  // since the last report
+  AttentionMemory memory;
+};
+
+class Engine {
+ public:
+  // On every rank; returns when the front's function has returned and the workers know it.
+  static Status Run(Communicator& communicator, std::shared_ptr<const Model> model, const TransformerOptions& options,
+                    const std::function<Status(Engine& engine)>& front);
+
+  const Model& model() const { return transformer_.model(); }
+  const TransformerOptions& options() const { return transformer_.options(); }
+  Communicator& communicator() { return communicator_; }
+
+  Result<int64_t> AddSequence();
+  Result<int64_t> ForkSequence(int64_t parent);
+  Status RemoveSequence(int64_t sequence);
+  // The sequence's tokens so far.
+  int64_t NumTokens(int64_t sequence) const;
+  // The memory for `num_tokens` more tokens, on all ranks, or why there is none.
+  Status Reserve(int64_t num_tokens);
+
+  // Transformer::Step, then the logits of the step's tokens `wanted` ([wanted][vocabulary]).
+  Status Step(std::span<const SequenceTokens> batch, std::span<const size_t> wanted, std::span<float> logits);
+  // More logits of the last step.
+  Status Logits(std::span<const size_t> wanted, std::span<float> logits);
+
+  Status SetStrategy(std::string_view strategy);
+  // The cache of all sequences, to and from files PREFIX.RANK-of-RANKS (pando/attention.h).
+  Status Save(const std::string& prefix);
+  Status Load(const std::string& prefix);
+
+  // By rank.
+  Result<std::vector<RankFigures>> TakeFigures();
+  Status KeepAlive();
+  // What came of the last attention step: "butterfly", "ring", ...
+  std::string_view schedule() const { return transformer_.attention().last_step().schedule; }
+
+ private:
+  Engine(Communicator& communicator, Transformer& transformer);
+
+  // On the front: tells the workers, then does it here.
+  Status Order(std::span<float> logits = {});
+  // On every rank: what command_ says.
+  Status Execute(std::span<float> logits);
+  Status ExecuteStep(CommandReader& reader, std::span<float> logits);
+  Status ExecuteFigures();
+  Status Serve();
+
+  Communicator& communicator_;
+  Transformer& transformer_;
+  Command command_;
+  int64_t made_sequence_ = -1;
+  std::vector<RankFigures> figures_;
+  // Scratch of reading a step.
+  std::vector<int32_t> tokens_;
+  std::vector<size_t> lengths_;
+  std::vector<SequenceTokens> batch_;
+  std::vector<size_t> wanted_;
+};
+
+}  // namespace pando
+
+#endif  // PANDO_SRC_ENGINE_ENGINE_H_

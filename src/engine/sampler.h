@@ -1,0 +1,59 @@
+// Sampler: picks the next token from logits. The same logits, options and seed give the same tokens on every machine.
+//
+//   Sampler sampler({.temperature = 0.8, .seed = 7});
+//   const int32_t token = sampler.Sample(logits, history);
+//
+// In this order, each step on what the one before left: the repeat penalty, top-k, top-p, min-p, temperature, the draw.
+#ifndef PANDO_SRC_ENGINE_SAMPLER_H_
+#define PANDO_SRC_ENGINE_SAMPLER_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pando/status.h"
+#include "src/base/random.h"
+
+namespace pando {
+
+struct SamplerOptions {
+  double temperature = 0.8;   // 0: always the likeliest token
+  int64_t top_k = 40;         // only the k likeliest; 0: all
+  double top_p = 0.95;        // only the likeliest that together reach p; 1: all
+  double min_p = 0.05;        // only those at least min_p times as likely as the likeliest; 0: all
+  double repeat_penalty = 1;  // logits of tokens among the last ones are divided by it (multiplied where negative)
+  int64_t repeat_last_n = 64;
+  uint64_t seed = 1;
+};
+
+Status ValidateSamplerOptions(const SamplerOptions& options);
+
+class Sampler {
+ public:
+  explicit Sampler(const SamplerOptions& options) : options_(options), random_(options.seed) {}
+
+  // `history`: the sequence's tokens so far, prompt included. A NaN is never picked; of equal logits the lower token
+  // comes first.
+  int32_t Sample(std::span<const float> logits, std::span<const int32_t> history);
+
+ private:
+  struct Candidate {
+    float logit;
+    int32_t token;
+  };
+
+  void Collect(std::span<const float> logits, std::span<const int32_t> history);
+  void KeepTopK();
+  void KeepTopP();
+  void KeepMinP();
+  int32_t Draw();
+
+  const SamplerOptions options_;
+  Random random_;
+  std::vector<Candidate> candidates_;
+  std::vector<double> weights_;
+};
+
+}  // namespace pando
+
+#endif  // PANDO_SRC_ENGINE_SAMPLER_H_

@@ -1,0 +1,301 @@
+#include "src/model/transformer.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "src/attention/agreement.h"
+#include "src/attention/attention_options.h"
+#include "src/attention/communicator_state.h"
+#include "src/base/clock.h"
+#include "src/base/errors.h"
+#include "src/kernels/vector_ops.h"
+
+namespace pando {
+namespace {
+
+AttentionOptions AttentionOptionsOf(const ModelConfig& config, const TransformerOptions& options) {
+  AttentionOptions attention{.num_heads = static_cast<int64_t>(config.num_heads),
+                             .num_kv_heads = static_cast<int64_t>(config.num_kv_heads),
+                             .head_dim = static_cast<int64_t>(config.head_dim),
+                             .num_layers = static_cast<int64_t>(config.num_layers),
+                             .k_type = options.k_type,
+                             .v_type = options.v_type,
+                             .tree = options.tree,
+                             .strategy = options.strategy,
+                             .num_threads = options.num_threads};
+  attention.window = config.window;
+  return attention;
+}
+
+int64_t NumNeighbours(const Transport& transport) {
+  const std::vector<int>& nodes = transport.node_of_rank();
+  return std::ranges::count(nodes, nodes[static_cast<size_t>(transport.rank())]);
+}
+
+// Up to this many queries of one sequence go through the kernel for decoding, which reads keys and values once for all
+// of them and divides its work finely; more go through the one for prompts. Both give the same bits.
+constexpr size_t kMaxDecodeQueries = 4;
+
+}  // namespace
+
+Result<std::unique_ptr<Transformer>> Transformer::Create(Communicator& communicator, std::shared_ptr<const Model> model,
+                                                         const TransformerOptions& options) {
+  constexpr int64_t kMostTokens = 1 << 16;
+  if (options.max_tokens < 1 || options.max_tokens > kMostTokens) {
+    return InvalidArgument("{} tokens per step: it must be from 1 to {}", options.max_tokens, kMostTokens);
+  }
+  const AttentionOptions attention = AttentionOptionsOf(model->config(), options);
+  if (Status status = CacheOptionsOf(attention, {}).status(); !status.ok()) return status;
+  const size_t num_threads = NumThreadsOf(attention, NumNeighbours(*StateOf(communicator).transport));
+  std::unique_ptr<Transformer> transformer(new Transformer(communicator, std::move(model), options, num_threads));
+  Result<std::unique_ptr<RankAttention>> rank = RankAttention::Create(communicator, attention, &transformer->pool_);
+  if (!rank.ok()) return rank.status();
+  transformer->attention_ = std::move(rank).value();
+  const Status grown = transformer->GrowBuffers();
+  if (Status status = Agree(*StateOf(communicator).transport, grown); !status.ok()) return status;
+  return transformer;
+}
+
+Transformer::Transformer(Communicator& communicator, std::shared_ptr<const Model> model,
+                         const TransformerOptions& options, size_t num_threads)
+    : model_(std::move(model)),
+      options_(options),
+      communicator_(communicator),
+      pool_(num_threads),
+      product_(*StateOf(communicator).transport, pool_),
+      frequencies_(RopeFrequencies(model_->config().rope)),
+      rope_magnitude_(RopeMagnitude(model_->config().rope)) {}
+
+Status Transformer::GrowBuffers() {
+  const ModelConfig& config = model_->config();
+  const auto max_tokens = static_cast<size_t>(options_.max_tokens);
+  const size_t qkv = config.q_rows() + 2 * config.kv_rows();
+  const auto grow = [&](AlignedBuffer& buffer, size_t width) {
+    return buffer.Grow(max_tokens * width * sizeof(float), "the activations of a step");
+  };
+  const std::array<std::pair<AlignedBuffer*, size_t>, 10> buffers = {{{&residual_, config.hidden},
+                                                                      {&normed_, config.hidden},
+                                                                      {&projected_, std::max(qkv, config.hidden)},
+                                                                      {&q_, config.q_rows()},
+                                                                      {&k_, config.kv_rows()},
+                                                                      {&v_, config.kv_rows()},
+                                                                      {&attended_, config.q_rows()},
+                                                                      {&inner_, config.ffn},
+                                                                      {&cosines_, frequencies_.size()},
+                                                                      {&sines_, frequencies_.size()}}};
+  for (const auto& [buffer, width] : buffers) {
+    if (Status status = grow(*buffer, width); !status.ok()) return status;
+  }
+  const size_t max_columns = std::max({config.hidden, config.q_rows(), config.ffn});
+  return product_.Grow(max_tokens, std::max({qkv, config.hidden, config.ffn}), max_columns);
+}
+
+Status Transformer::Reserve(int64_t num_tokens) {
+  const Status mine = attention_->cache().Reserve(num_tokens);
+  return Agree(*StateOf(communicator_).transport, mine);
+}
+
+template <typename Function>
+void Transformer::ForTokens(Function&& function) {
+  constexpr size_t kTaskTokens = 8;
+  const size_t num_tasks = (num_tokens_ + kTaskTokens - 1) / kTaskTokens;
+  pool_.Run(num_tasks, [&](size_t task, size_t) {
+    const size_t end = std::min(num_tokens_, (task + 1) * kTaskTokens);
+    for (size_t token = task * kTaskTokens; token < end; ++token) function(token);
+  });
+}
+
+// ---- A step
+
+Status Transformer::CheckBatch(std::span<const SequenceTokens> batch) const {
+  size_t num_tokens = 0;
+  for (const SequenceTokens& part : batch) {
+    if (!attention_->cache().HasSequence(part.sequence))
+      return InvalidArgument("there is no sequence {}", part.sequence);
+    if (part.tokens.empty()) return InvalidArgument("sequence {} gets no tokens in this step", part.sequence);
+    num_tokens += part.tokens.size();
+    for (const int32_t token : part.tokens) {
+      if (token < 0 || static_cast<size_t>(token) >= model_->config().vocabulary) {
+        return InvalidArgument("there is no token {}: the vocabulary has {}", token, model_->config().vocabulary);
+      }
+    }
+  }
+  if (num_tokens > static_cast<size_t>(options_.max_tokens)) {
+    return InvalidArgument("a step of {} tokens: it takes at most {}", num_tokens, options_.max_tokens);
+  }
+  return Status();
+}
+
+Status Transformer::Step(std::span<const SequenceTokens> batch) {
+  if (Status status = CheckBatch(batch); !status.ok()) return status;
+  const double start = NowSeconds();
+  Embed(batch);
+  for (size_t layer = 0; layer < model_->config().num_layers; ++layer) {
+    if (Status status = RunLayer(static_cast<int64_t>(layer), batch); !status.ok()) return status;
+  }
+  times_.gather_seconds += product_.TakeGatherSeconds();
+  times_.total_seconds += NowSeconds() - start;
+  return Status();
+}
+
+// Rows of the embedding, and the angles of the tokens' positions.
+void Transformer::Embed(std::span<const SequenceTokens> batch) {
+  const size_t hidden = model_->config().hidden;
+  const size_t pairs = frequencies_.size();
+  num_tokens_ = 0;
+  queries_.clear();
+  for (const SequenceTokens& part : batch) {
+    const int64_t first_position = attention_->cache().num_tokens(0, part.sequence);
+    queries_.push_back({part.sequence, static_cast<int64_t>(part.tokens.size())});
+    for (size_t i = 0; i < part.tokens.size(); ++i, ++num_tokens_) {
+      DequantizeRow(model_->weights().embedding, static_cast<size_t>(part.tokens[i]),
+                    residual_.as<float>() + num_tokens_ * hidden);
+      RopeAngles(frequencies_, rope_magnitude_, first_position + static_cast<int64_t>(i),
+                 {cosines_.as<float>() + num_tokens_ * pairs, pairs},
+                 {sines_.as<float>() + num_tokens_ * pairs, pairs});
+    }
+  }
+}
+
+Status Transformer::RunLayer(int64_t layer_idx, std::span<const SequenceTokens> batch) {
+  const LayerWeights& layer = model_->weights().layers[static_cast<size_t>(layer_idx)];
+  if (Status status = Attend(layer_idx, layer, batch); !status.ok()) return status;
+  return FeedForward(layer);
+}
+
+Status Transformer::Attend(int64_t layer_idx, const LayerWeights& layer, std::span<const SequenceTokens> batch) {
+  Normalize(layer.attention_norm);
+  const std::array<WeightMatrix, 3> qkv = {layer.q, layer.k, layer.v};
+  product_.SetInput(qkv, normed_.as<float>(), num_tokens_);
+  if (Status status = product_.Multiply(qkv, projected_.as<float>()); !status.ok()) return status;
+  SplitHeads(layer);
+  if (Status status = AttendBatch(layer_idx, batch); !status.ok()) return status;
+  product_.SetInput({&layer.o, 1}, attended_.as<float>(), num_tokens_);
+  if (Status status = product_.Multiply({&layer.o, 1}, projected_.as<float>()); !status.ok()) return status;
+  AddToResidual(layer.o_bias);
+  return Status();
+}
+
+Status Transformer::FeedForward(const LayerWeights& layer) {
+  Normalize(layer.ffn_norm);
+  const std::array<WeightMatrix, 2> gate_and_up = {layer.gate, layer.up};
+  product_.SetInput(gate_and_up, normed_.as<float>(), num_tokens_);
+  if (Status status = product_.MultiplyGated(layer.gate, layer.up, inner_.as<float>()); !status.ok()) return status;
+  product_.SetInput({&layer.down, 1}, inner_.as<float>(), num_tokens_);
+  if (Status status = product_.Multiply({&layer.down, 1}, projected_.as<float>()); !status.ok()) return status;
+  AddToResidual({});
+  return Status();
+}
+
+void Transformer::Normalize(std::span<const float> weight) {
+  const size_t hidden = weight.size();
+  ForTokens([&](size_t token) {
+    RmsNorm(residual_.as<float>() + token * hidden, weight.data(), hidden, model_->config().rms_epsilon,
+            normed_.as<float>() + token * hidden);
+  });
+}
+
+void Transformer::AddToResidual(std::span<const float> bias) {
+  const size_t hidden = model_->config().hidden;
+  ForTokens([&](size_t token) {
+    float* output = projected_.as<float>() + token * hidden;
+    float* residual = residual_.as<float>() + token * hidden;
+    if (!bias.empty()) AddVectors(output, bias.data(), hidden, output);
+    AddVectors(residual, output, hidden, residual);
+  });
+}
+
+void Transformer::SplitHeads(const LayerWeights& layer) {
+  ForTokens([&](size_t token) { SplitHeadsOf(layer, token); });
+}
+
+void Transformer::SplitHeadsOf(const LayerWeights& layer, size_t token) {
+  const ModelConfig& config = model_->config();
+  const size_t q_rows = config.q_rows();
+  const size_t kv_rows = config.kv_rows();
+  float* projected = projected_.as<float>() + token * (q_rows + 2 * kv_rows);
+  if (!layer.qkv_bias.empty()) AddVectors(projected, layer.qkv_bias.data(), layer.qkv_bias.size(), projected);
+  const size_t pairs = frequencies_.size();
+  const std::span<const float> cosines(cosines_.as<float>() + token * pairs, pairs);
+  const std::span<const float> sines(sines_.as<float>() + token * pairs, pairs);
+  const auto prepare = [&](const float* from, size_t num_heads, const std::vector<float>& norm, float* to) {
+    for (size_t head = 0; head < num_heads; ++head, from += config.head_dim, to += config.head_dim) {
+      if (norm.empty()) {
+        std::copy_n(from, config.head_dim, to);
+      } else {
+        RmsNorm(from, norm.data(), config.head_dim, config.rms_epsilon, to);
+      }
+      RotatePairs(config.architecture.rope_pairs, cosines, sines, to);
+    }
+  };
+  prepare(projected, config.num_heads, layer.q_norm, q_.as<float>() + token * q_rows);
+  prepare(projected + q_rows, config.num_kv_heads, layer.k_norm, k_.as<float>() + token * kv_rows);
+  std::copy_n(projected + q_rows + kv_rows, kv_rows, v_.as<float>() + token * kv_rows);
+}
+
+Status Transformer::AttendBatch(int64_t layer_idx, std::span<const SequenceTokens> batch) {
+  const size_t q_rows = model_->config().q_rows();
+  const size_t kv_rows = model_->config().kv_rows();
+  size_t first = 0;
+  for (const SequenceTokens& part : batch) {
+    const size_t count = part.tokens.size();
+    if (Status status =
+            attention_->Append(layer_idx, part.sequence, {k_.as<float>() + first * kv_rows, count * kv_rows},
+                               {v_.as<float>() + first * kv_rows, count * kv_rows});
+        !status.ok())
+      return status;
+    first += count;
+  }
+  // Runs of short parts together, long ones one by one.
+  for (size_t part = 0, token = 0; part < batch.size();) {
+    const bool is_prompt = batch[part].tokens.size() > kMaxDecodeQueries;
+    size_t end = part;
+    size_t count = 0;
+    do {
+      count += batch[end++].tokens.size();
+    } while (!is_prompt && end < batch.size() && batch[end].tokens.size() <= kMaxDecodeQueries);
+    const std::span<const float> queries(q_.as<float>() + token * q_rows, count * q_rows);
+    const std::span<float> output(attended_.as<float>() + token * q_rows, count * q_rows);
+    const Status status =
+        is_prompt ? attention_->Prefill(layer_idx, queries_[part], queries, output, {})
+                  : attention_->Decode(layer_idx, std::span(queries_).subspan(part, end - part), queries, output, {});
+    if (!status.ok()) return status;
+    times_.attention_seconds += attention_->last_step().compute_seconds;
+    times_.merge_seconds += attention_->last_step().merge_seconds;
+    part = end;
+    token += count;
+  }
+  return Status();
+}
+
+// ---- Logits
+
+Status Transformer::Logits(std::span<const size_t> tokens, std::span<float> logits) {
+  const ModelConfig& config = model_->config();
+  const bool is_front = communicator_.rank() == 0;
+  if (tokens.size() > static_cast<size_t>(options_.max_tokens)) {
+    return InvalidArgument("logits of {} tokens: at most {} at a time", tokens.size(), options_.max_tokens);
+  }
+  if (is_front && logits.size() != tokens.size() * config.vocabulary) {
+    return InvalidArgument("logits have {} floats: they must have {} (tokens x vocabulary)", logits.size(),
+                           tokens.size() * config.vocabulary);
+  }
+  const double start = NowSeconds();
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] >= num_tokens_)
+      return InvalidArgument("the last step had {} tokens: no number {}", num_tokens_, tokens[i]);
+    RmsNorm(residual_.as<float>() + tokens[i] * config.hidden, model_->weights().output_norm.data(), config.hidden,
+            config.rms_epsilon, normed_.as<float>() + i * config.hidden);
+  }
+  const WeightMatrix& output = model_->weights().output;
+  product_.SetInput({&output, 1}, normed_.as<float>(), tokens.size());
+  if (Status status = product_.MultiplyToFront(output, is_front ? logits.data() : nullptr); !status.ok()) return status;
+  times_.gather_seconds += product_.TakeGatherSeconds();
+  times_.total_seconds += NowSeconds() - start;
+  return Status();
+}
+
+TransformerTimes Transformer::TakeTimes() { return std::exchange(times_, {}); }
+
+}  // namespace pando

@@ -1,0 +1,126 @@
+// Transformer: one rank's part of a model's forward pass, with its shard of the KV cache.
+//
+//   Result<std::unique_ptr<Transformer>> transformer = Transformer::Create(communicator, model, options);
+//   const int64_t sequence = transformer->AddSequence();
+//   transformer->Step({{sequence, prompt}});             // in pieces of up to options.max_tokens
+//   transformer->Logits({last}, logits);                 // of the step's token number `last`; on rank 0
+//
+// All ranks make the same calls with the same arguments, in the same order. The logits of a token are the same bits
+// whatever the number of ranks and threads, the strategy (but `paper`), the pieces of the prompt, and what else is in
+// the batch.
+#ifndef PANDO_SRC_MODEL_TRANSFORMER_H_
+#define PANDO_SRC_MODEL_TRANSFORMER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pando/attention.h"
+#include "pando/communicator.h"
+#include "pando/status.h"
+#include "src/attention/rank_attention.h"
+#include "src/base/aligned_buffer.h"
+#include "src/base/thread_pool.h"
+#include "src/model/model.h"
+#include "src/model/sharded_product.h"
+
+namespace pando {
+
+struct TransformerOptions {
+  int64_t max_tokens = 512;  // of one step
+  KvType k_type = KvType::kF16;
+  KvType v_type = KvType::kF16;
+  TreeShape tree;
+  std::string strategy = "tree";  // AttentionOptions::strategy
+  int64_t num_threads = 0;        // of each rank; 0: the machine's cores, shared by the ranks on it
+};
+
+// Tokens that a step adds to the end of a sequence.
+struct SequenceTokens {
+  int64_t sequence = 0;
+  std::span<const int32_t> tokens;
+};
+
+// Where the time of the steps went, on this rank, and what its attention sent.
+struct TransformerTimes {
+  double total_seconds = 0;
+  double attention_seconds = 0;  // computing with keys and values
+  double merge_seconds = 0;      // merging partial attention over the ranks
+  double gather_seconds = 0;     // gathering the rows of matrix products
+};
+
+class Transformer {
+ public:
+  // The communicator must outlive the object.
+  static Result<std::unique_ptr<Transformer>> Create(Communicator& communicator, std::shared_ptr<const Model> model,
+                                                     const TransformerOptions& options);
+
+  const Model& model() const { return *model_; }
+  const TransformerOptions& options() const { return options_; }
+  RankAttention& attention() { return *attention_; }
+  const RankAttention& attention() const { return *attention_; }
+
+  // Gets the memory for `num_tokens` more tokens now, or says, on all ranks, that a machine does not have it.
+  Status Reserve(int64_t num_tokens);
+
+  // The tokens of the batch, at most options.max_tokens together, go through all layers. A sequence may occur once.
+  Status Step(std::span<const SequenceTokens> batch);
+
+  // The logits of tokens of the last step, numbered through its batch. logits: [tokens][vocabulary], on rank 0; others
+  // may give none. At most options.max_tokens; perplexity asks in small pieces, for the sake of memory.
+  Status Logits(std::span<const size_t> tokens, std::span<float> logits);
+
+  // Since the last call.
+  TransformerTimes TakeTimes();
+
+ private:
+  Transformer(Communicator& communicator, std::shared_ptr<const Model> model, const TransformerOptions& options,
+              size_t num_threads);
+
+  Status CheckBatch(std::span<const SequenceTokens> batch) const;
+  Status GrowBuffers();
+  void Embed(std::span<const SequenceTokens> batch);
+  Status RunLayer(int64_t layer_idx, std::span<const SequenceTokens> batch);
+  Status Attend(int64_t layer_idx, const LayerWeights& layer, std::span<const SequenceTokens> batch);
+  Status FeedForward(const LayerWeights& layer);
+  // From [tokens][q | k | v] as the products left it to heads_: biases, norms of heads, rotation.
+  void SplitHeads(const LayerWeights& layer);
+  void SplitHeadsOf(const LayerWeights& layer, size_t token);
+  Status AttendBatch(int64_t layer_idx, std::span<const SequenceTokens> batch);
+  // normed_ = rms norm of the residual stream.
+  void Normalize(std::span<const float> weight);
+  void AddToResidual(std::span<const float> bias);
+  // Runs `function(token)` for all tokens of the step, over the threads where there are many.
+  template <typename Function>
+  void ForTokens(Function&& function);
+
+  std::shared_ptr<const Model> model_;
+  const TransformerOptions options_;
+  Communicator& communicator_;
+  ThreadPool pool_;
+  std::unique_ptr<RankAttention> attention_;
+  ShardedProduct product_;
+  std::vector<double> frequencies_;
+  double rope_magnitude_ = 1;
+
+  // Of the current step. Shapes with n = tokens of the step.
+  size_t num_tokens_ = 0;
+  std::vector<SequenceQueries> queries_;
+  AlignedBuffer residual_;   // [n][hidden]
+  AlignedBuffer normed_;     // [n][hidden]
+  AlignedBuffer projected_;  // [n][q | k | v], then [n][hidden] of the layer's outputs
+  AlignedBuffer q_;          // [n][num_heads][head_dim]
+  AlignedBuffer k_;          // [n][num_kv_heads][head_dim]
+  AlignedBuffer v_;
+  AlignedBuffer attended_;  // [n][num_heads][head_dim]
+  AlignedBuffer inner_;     // [n][ffn]
+  AlignedBuffer cosines_;   // [n][rope.dims / 2]
+  AlignedBuffer sines_;
+  TransformerTimes times_;
+};
+
+}  // namespace pando
+
+#endif  // PANDO_SRC_MODEL_TRANSFORMER_H_
