@@ -1,0 +1,131 @@
+#include "src/cli/model_flags.h"
+
+#include <memory>
+#include <utility>
+
+#include "src/attention/agreement.h"
+#include "src/attention/attention_options.h"
+#include "src/attention/communicator_state.h"
+#include "src/base/errors.h"
+#include "src/cli/command.h"
+#include "src/cli/decimal_list.h"
+#include "src/cli/size_list.h"
+
+namespace pando::cli {
+namespace {
+
+constexpr int64_t kMaxContext = int64_t{1} << 31;
+
+Result<KvType> ParseKvTypeOption(std::string_view option, std::string_view name) {
+  const Result<KvType> type = ParseKvType(name);
+  if (type.ok()) return type;
+  return InvalidArgument("{}: {}", option, type.status().message());
+}
+
+Result<RopeScaling> ParseRopeScaling(std::string_view name) {
+  if (name == "none") return RopeScaling::kNone;
+  if (name == "linear") return RopeScaling::kLinear;
+  if (name == "yarn") return RopeScaling::kYarn;
+  return InvalidArgument("--rope-scaling is '{}': it must be none, linear or yarn", name);
+}
+
+// Numbers that replace what the file says, where they are given.
+Status ParseRopeNumber(std::string_view option, const std::string& text, std::optional<double>& value) {
+  if (text.empty()) return Status();
+  const Result<double> number = ParseDecimal(option, text, {.min = 1e-6, .max = 1e12});
+  if (!number.ok()) return number.status();
+  value = *number;
+  return Status();
+}
+
+Result<RopeOverrides> ParseRope(const ModelFlags& flags) {
+  RopeOverrides rope;
+  if (!flags.rope_scaling.empty()) {
+    const Result<RopeScaling> scaling = ParseRopeScaling(flags.rope_scaling);
+    if (!scaling.ok()) return scaling.status();
+    rope.scaling = *scaling;
+  }
+  if (Status status = ParseRopeNumber("--rope-scale", flags.rope_scale, rope.factor); !status.ok()) return status;
+  if (Status status = ParseRopeNumber("--rope-freq-base", flags.rope_base, rope.base); !status.ok()) return status;
+  Status status = ParseRopeNumber("--yarn-orig-ctx", flags.yarn_original_context, rope.original_context);
+  if (!status.ok()) return status;
+  // A factor alone means the plain way to use it.
+  if (rope.factor.has_value() && !rope.scaling.has_value()) rope.scaling = RopeScaling::kLinear;
+  return rope;
+}
+
+Result<TransformerOptions> ParseTransformer(const ModelFlags& flags) {
+  TransformerOptions options;
+  const Result<int64_t> batch = ParseSize("--batch", flags.batch, {.min = 1, .max = 1 << 16});
+  if (!batch.ok()) return batch.status();
+  options.max_tokens = *batch;
+  const Result<int64_t> threads = ParseSize("--threads", flags.threads, {.min = 0, .max = 1024});
+  if (!threads.ok()) return threads.status();
+  options.num_threads = *threads;
+  const Result<KvType> k = ParseKvTypeOption("-ctk", flags.k_type.empty() ? flags.kv_type : flags.k_type);
+  if (!k.ok()) return k.status();
+  options.k_type = *k;
+  const Result<KvType> v = ParseKvTypeOption("-ctv", flags.v_type.empty() ? flags.kv_type : flags.v_type);
+  if (!v.ok()) return v.status();
+  options.v_type = *v;
+  const Result<Strategy> strategy = ParseStrategy(flags.attention);
+  if (!strategy.ok()) return InvalidArgument("--attention: {}", strategy.status().message());
+  options.strategy = flags.attention;
+  const Result<int64_t> slots = ParseSize("--slots", flags.slots, {.min = 1, .max = 4096});
+  if (!slots.ok()) return slots.status();
+  options.tree.num_slots = *slots;
+  if (Status status = ValidateTreeShape(options.tree); !status.ok()) return status;
+  return options;
+}
+
+}  // namespace
+
+void AddModelOptions(CLI::App& app, ModelFlags& flags) {
+  AddTextOption(app, "-m,--model", "FILE", flags.model, "The model, a GGUF file (of a split one, the first part)");
+  AddTextOption(app, "-c,--ctx-size", "N", flags.context,
+                "Tokens of context, for prompt and answer; 0: as many as needed, up to what the model was trained for");
+  AddTextOption(app, "-t,--threads", "N", flags.threads, "Threads of each rank; 0: the cores, shared by the ranks");
+  AddTextOption(app, "-b,--batch-size", "N", flags.batch, "Tokens of the prompt that are computed at once");
+  AddTextOption(app, "--kv-type", "TYPE", flags.kv_type, "How keys and values are stored: f32, f16, bf16, q8_0");
+  AddTextOption(app, "--cache-type-k,--ctk", "TYPE", flags.k_type, "The same for keys alone");
+  AddTextOption(app, "--cache-type-v,--ctv", "TYPE", flags.v_type, "The same for values alone");
+  AddTextOption(app, "--attention", "NAME", flags.attention,
+                "How the ranks' attention meets: tree, a schedule of it (butterfly, two-level, direct, "
+                "reduce-scatter, allreduce), ring or paper");
+  AddTextOption(app, "--slots", "N", flags.slots, "Slots of the tree, a power of two: at most so many ranks");
+  AddTextOption(app, "--rope-scaling", "NAME", flags.rope_scaling,
+                "How positions are stretched: none, linear or yarn; as the file says if not given");
+  AddTextOption(app, "--rope-scale", "N", flags.rope_scale, "By what factor");
+  AddTextOption(app, "--rope-freq-base", "N", flags.rope_base, "The base of the rotation's frequencies");
+  AddTextOption(app, "--yarn-orig-ctx", "N", flags.yarn_original_context, "The context of training, for yarn");
+}
+
+Result<ModelPlan> MakeModelPlan(const ModelFlags& flags) {
+  if (flags.model.empty()) return InvalidArgument("no model is given: name a GGUF file with -m");
+  Result<TransformerOptions> transformer = ParseTransformer(flags);
+  if (!transformer.ok()) return transformer.status();
+  const Result<int64_t> context = ParseSize("-c", flags.context, {.min = 0, .max = kMaxContext});
+  if (!context.ok()) return context.status();
+  const Result<RopeOverrides> rope = ParseRope(flags);
+  if (!rope.ok()) return rope.status();
+  const Result<RankPlan> ranks = PlanRanks(flags.ranks);
+  if (!ranks.ok()) return ranks.status();
+  ModelPlan plan{.path = flags.model, .transformer = std::move(transformer).value(), .rope = *rope, .ranks = *ranks};
+  if (*context > 0) plan.context = *context;
+  return plan;
+}
+
+Status RunModel(const ModelPlan& plan, const std::function<Status(Engine& engine)>& front) {
+  return RunModel(plan, plan.ranks, Model::Load(plan.path, plan.rope), front);
+}
+
+Status RunModel(const ModelPlan& plan, const RankPlan& ranks, const Result<std::shared_ptr<const Model>>& model,
+                const std::function<Status(Engine& engine)>& front) {
+  return RunRanks(ranks, [&](Communicator& communicator) {
+    // A machine may lack the file that the others have.
+    if (Status status = Agree(*StateOf(communicator).transport, model.status()); !status.ok()) return status;
+    return Engine::Run(communicator, *model, plan.transformer, front);
+  });
+}
+
+}  // namespace pando::cli
