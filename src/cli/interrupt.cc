@@ -1,0 +1,35 @@
+#include "src/cli/interrupt.h"
+
+#include <csignal>
+
+namespace pando::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+void Install(void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  // Not SA_RESTART: a read that waits for a person comes back.
+  sigaction(SIGINT, &action, nullptr);
+}
+
+void OnInterrupt(int) {
+  interrupted = 1;
+  std::signal(SIGINT, SIG_DFL);
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() { Reset(); }
+
+InterruptGuard::~InterruptGuard() { Install(SIG_DFL); }
+
+bool InterruptGuard::WasInterrupted() const { return interrupted != 0; }
+
+void InterruptGuard::Reset() {
+  interrupted = 0;
+  Install(OnInterrupt);
+}
+
+}  // namespace pando::cli

@@ -1,0 +1,25 @@
+// Ctrl-C as a wish, not an end: what runs looks now and then and finishes what it is at. A second one ends the program.
+//
+//   const InterruptGuard guard;
+//   while (!guard.WasInterrupted()) ...
+#ifndef PANDO_SRC_CLI_INTERRUPT_H_
+#define PANDO_SRC_CLI_INTERRUPT_H_
+
+namespace pando::cli {
+
+// One at a time.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+  bool WasInterrupted() const;
+  // Forgets it: the next Ctrl-C is a first one again.
+  void Reset();
+};
+
+}  // namespace pando::cli
+
+#endif  // PANDO_SRC_CLI_INTERRUPT_H_
