@@ -13,7 +13,7 @@ target_compile_features(pando_library INTERFACE cxx_std_20)
 target_include_directories(pando_library INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # What pandoConfig.cmake finds again. No public header needs any of it, hence PRIVATE: users only link it.
-target_link_libraries(pando_library PRIVATE fmt::fmt hwy::hwy Threads::Threads PkgConfig::hwloc $<$<BOOL:${PANDO_HAVE_MPI}>:MPI::MPI_CXX>)
+target_link_libraries(pando_library PRIVATE fmt::fmt hwy::hwy Threads::Threads PkgConfig::hwloc PkgConfig::pcre2 $<$<BOOL:${PANDO_HAVE_MPI}>:MPI::MPI_CXX>)
 if(PANDO_SANITIZE)
   target_link_options(pando_library INTERFACE $<BUILD_INTERFACE:-fsanitize=${PANDO_SANITIZE}>)
 endif()
