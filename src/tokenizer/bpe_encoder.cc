@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "src/base/errors.h"
+#include "src/base/printable.h"
 #include "src/tokenizer/byte_alphabet.h"
 
 namespace pando {
@@ -62,7 +63,7 @@ Status BpeEncoder::AddMerge(std::string_view merge, uint32_t rank) {
     return InvalidArgument(
         "merge {} of the model file (tokenizer.ggml.merges) is \"{}\": it must be two texts with a space "
         "between them",
-        rank, merge);
+        rank, Printable(merge, /*max_bytes=*/60));
   }
   const std::string_view left = merge.substr(0, space);
   const std::string_view right = merge.substr(space + 1);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "src/base/errors.h"
+#include "src/base/printable.h"
 #include "src/tokenizer/utf8.h"
 
 namespace pando {
@@ -85,8 +86,8 @@ std::string PreTokenizerNames() {
 Result<PreTokenizer> PreTokenizer::Create(std::string_view name) {
   const Entry* entry = FindEntry(name);
   if (entry == nullptr) {
-    return InvalidArgument("the model file's pre-tokenizer (tokenizer.ggml.pre) is \"{}\": the known ones are {}", name,
-                           PreTokenizerNames());
+    return InvalidArgument("the model file's pre-tokenizer (tokenizer.ggml.pre) is \"{}\": the known ones are {}",
+                           Printable(name, /*max_bytes=*/60), PreTokenizerNames());
   }
   std::vector<Regex> regexes;
   for (const char* pattern : entry->patterns) {

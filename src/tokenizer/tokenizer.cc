@@ -5,6 +5,7 @@
 
 #include "src/base/check.h"
 #include "src/base/errors.h"
+#include "src/base/printable.h"
 #include "src/tokenizer/bpe_encoder.h"
 #include "src/tokenizer/sentencepiece_encoder.h"
 #include "src/tokenizer/special_tokens.h"
@@ -18,7 +19,8 @@ Result<TokenizerKind> KindOf(const std::string& model) {
   if (model == "gpt2") return TokenizerKind::kByteLevelBpe;
   if (model == "llama") return TokenizerKind::kSentencePiece;
   return InvalidArgument(
-      "the model file's tokenizer (tokenizer.ggml.model) is \"{}\": the known ones are gpt2 and llama", model);
+      "the model file's tokenizer (tokenizer.ggml.model) is \"{}\": the known ones are gpt2 and llama",
+      Printable(model, /*max_bytes=*/60));
 }
 
 // Appends `text` with "▁" for every space.

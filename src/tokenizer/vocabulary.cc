@@ -5,10 +5,13 @@
 #include <limits>
 
 #include "src/base/errors.h"
+#include "src/base/printable.h"
 #include "src/tokenizer/byte_alphabet.h"
 
 namespace pando {
 namespace {
+
+constexpr size_t kMaxShownBytes = 60;  // of a token in a message
 
 // What converters write for "none".
 constexpr uint64_t kNoId = std::numeric_limits<uint32_t>::max();
@@ -94,7 +97,7 @@ Status Vocabulary::TakeTokens(TokenizerData& data) {
     const auto [other, is_new] = ids_.emplace(texts_[id], id);
     if (!is_new) {
       return InvalidArgument("tokens {} and {} of the vocabulary are both \"{}\": the model file is damaged",
-                             other->second, id, texts_[id]);
+                             other->second, id, Printable(texts_[id], kMaxShownBytes));
     }
   }
   return Status();
