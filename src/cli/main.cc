@@ -38,7 +38,9 @@ struct Group {
   std::vector<const Command*> commands;
 };
 
-std::vector<const Command*> TopCommands() { return {&kDemoCommand, &kInfoCommand, &kTopologyCommand}; }
+std::vector<const Command*> TopCommands() {
+  return {&kGenerateCommand, &kDemoCommand, &kInfoCommand, &kTopologyCommand};
+}
 
 std::vector<Group> Groups() {
   return {{"bench",

@@ -1,0 +1,93 @@
+#include "src/cli/generation_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace pando::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double PerSecond(int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
+
+double Hundredths(double value) { return std::nearbyint(value * 100) / 100; }
+
+Json Milliseconds(double seconds) { return std::nearbyint(seconds * 1e6) / 1e3; }
+
+Json RankJson(size_t rank, const RankFigures& figures) {
+  const TransformerTimes& times = figures.times;
+  return {{"rank", rank},
+          {"total_ms", Milliseconds(times.total_seconds)},
+          {"compute_ms", Milliseconds(times.total_seconds - times.merge_seconds - times.gather_seconds)},
+          {"attention_ms", Milliseconds(times.attention_seconds)},
+          {"merge_ms", Milliseconds(times.merge_seconds)},
+          {"gather_ms", Milliseconds(times.gather_seconds)},
+          {"kv_bytes", figures.memory.used}};
+}
+
+int64_t KvBytes(const GenerationReport& report) {
+  int64_t bytes = 0;
+  for (const RankFigures& figures : report.ranks) bytes += figures.memory.used;
+  return bytes;
+}
+
+// Read per decoded token: all weights once, and the keys and values of the context so far, at most those at the end.
+double ReadGbPerSecond(const GenerationReport& report) {
+  const auto bytes = static_cast<double>(report.weight_bytes_per_token) + static_cast<double>(KvBytes(report));
+  return bytes * PerSecond(report.times.decode_tokens, report.times.decode_seconds) / 1e9;
+}
+
+}  // namespace
+
+std::string RenderGenerationJson(const GenerationReport& report) {
+  const GeneratorTimes& times = report.times;
+  Json ranks = Json::array();
+  for (size_t rank = 0; rank < report.ranks.size(); ++rank) ranks.push_back(RankJson(rank, report.ranks[rank]));
+  const Json json = {
+      {"text", report.text},
+      {"tokens", report.tokens},
+      {"stop_reason", report.stop_reason},
+      {"logits_fingerprint", fmt::format("{:016x}", report.fingerprint)},
+      {"timings",
+       {{"prompt_n", times.prompt_tokens},
+        {"prompt_ms", Milliseconds(times.prompt_seconds)},
+        {"prompt_per_second", Hundredths(PerSecond(times.prompt_tokens, times.prompt_seconds))},
+        {"predicted_n", report.tokens.size()},
+        {"predicted_ms", Milliseconds(times.decode_seconds)},
+        {"predicted_per_second", Hundredths(PerSecond(times.decode_tokens, times.decode_seconds))},
+        {"read_gb_per_second", Hundredths(ReadGbPerSecond(report))}}},
+      {"attention", report.attention},
+      {"schedule", report.schedule},
+      {"context_tokens", report.context_tokens},
+      {"ranks", ranks},
+  };
+  // Bytes of a token that are no text of their own are shown as U+FFFD: JSON has nothing else for them.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string GenerationSummary(const GenerationReport& report) {
+  const GeneratorTimes& times = report.times;
+  std::string line = fmt::format("prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s",
+                                 times.prompt_tokens, PerSecond(times.prompt_tokens, times.prompt_seconds),
+                                 report.tokens.size(), PerSecond(times.decode_tokens, times.decode_seconds));
+  if (times.decode_tokens > 0) {
+    line += fmt::format(", reading {:.1f} GB/s", ReadGbPerSecond(report));
+    if (report.read_gb_per_s.has_value()) line += fmt::format(" of the machine's {:.1f}", *report.read_gb_per_s);
+  }
+  TransformerTimes slowest;
+  for (const RankFigures& figures : report.ranks) {
+    slowest.total_seconds = std::max(slowest.total_seconds, figures.times.total_seconds);
+    slowest.merge_seconds = std::max(slowest.merge_seconds, figures.times.merge_seconds);
+    slowest.gather_seconds = std::max(slowest.gather_seconds, figures.times.gather_seconds);
+  }
+  const double compute = slowest.total_seconds - slowest.merge_seconds - slowest.gather_seconds;
+  line += fmt::format("; {} rank{} ({}): {:.0f} ms compute, {:.0f} ms merge, {:.0f} ms gather", report.ranks.size(),
+                      report.ranks.size() == 1 ? "" : "s", report.schedule, std::max(0.0, compute) * 1e3,
+                      slowest.merge_seconds * 1e3, slowest.gather_seconds * 1e3);
+  return line;
+}
+
+}  // namespace pando::cli

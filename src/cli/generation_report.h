@@ -1,0 +1,36 @@
+// What a generation came to: for people a summary line, for programs one JSON object.
+#ifndef PANDO_SRC_CLI_GENERATION_REPORT_H_
+#define PANDO_SRC_CLI_GENERATION_REPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/engine/engine.h"
+#include "src/engine/generator.h"
+
+namespace pando::cli {
+
+struct GenerationReport {
+  std::string text;  // generated, without the prompt
+  std::vector<int32_t> tokens;
+  std::string stop_reason;  // "end", "length", "context", "interrupted"
+  uint64_t fingerprint = 0;
+  GeneratorTimes times;
+  std::vector<RankFigures> ranks;
+  std::string attention;
+  std::string schedule;
+  int64_t context_tokens = 0;  // in the cache at the end
+  size_t weight_bytes_per_token = 0;
+  std::optional<double> read_gb_per_s;  // of the machine, where it was measured
+};
+
+// "fingerprint" as 16 hexadecimal digits: what other reports print too.
+std::string RenderGenerationJson(const GenerationReport& report);
+
+std::string GenerationSummary(const GenerationReport& report);
+
+}  // namespace pando::cli
+
+#endif  // PANDO_SRC_CLI_GENERATION_REPORT_H_
