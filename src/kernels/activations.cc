@@ -57,12 +57,8 @@ ByteToken Activations::bytes(size_t token) const {
   std::byte* at = buffer_.data() + token * stride_bytes_;
   float* scales = reinterpret_cast<float*>(at + RoundUp(columns_));
   const size_t n = blocks();
-  return {reinterpret_cast<int8_t*>(at),
-          scales,
-          reinterpret_cast<int32_t*>(scales + n),
-          scales + 2 * n,
-          reinterpret_cast<int32_t*>(scales + 3 * n),
-          scales + 5 * n};
+  uint32_t* split_sums = reinterpret_cast<uint32_t*>(scales + 4 * n);
+  return {reinterpret_cast<int8_t*>(at), scales, scales + n, scales + 2 * n, split_sums, split_sums + n};
 }
 
 }  // namespace pando

@@ -11,7 +11,7 @@
 //   scale d = largest / 127,  q_i = x_i * (127 / largest) rounded to the nearest integer, to even
 //   where largest < 2^-100: d = 0 and all q = 0;  where some x_i is infinite or NaN: d = NaN and all q = 0, so that
 //   every product with the token is NaN
-// and the sums of q over each 32 and each half of them, which minimums and offsets of weights multiply.
+// and the sums of q over each 32 and each half of them.
 #ifndef PANDO_SRC_KERNELS_ACTIVATIONS_H_
 #define PANDO_SRC_KERNELS_ACTIVATIONS_H_
 
@@ -32,14 +32,16 @@ inline ActivationForm FormOf(WeightType type) {
 
 inline constexpr size_t kActivationBlock = 32;
 
-// One token in the form of bytes.
+// One token in the form of bytes. The sums of q come in two forms: times the scale, for minimums of weights; and as
+// integers for offsets of weights, split in the way in which the kernels add products of bytes in 16 bits: the low half
+// of a word has the columns c with c mod 4 < 2, the high half the others.
 struct ByteToken {
-  int8_t* q;                // [columns], aligned to a cache line
-  float* scales;            // [blocks]
-  int32_t* sums;            // [blocks] of q
-  float* scaled_sums;       // [blocks] scale * sum
-  int32_t* half_sums;       // [2 * blocks] of 16 q each
-  float* scaled_half_sums;  // [2 * blocks]
+  int8_t* q;                  // [columns], aligned to a cache line
+  float* scales;              // [blocks]
+  float* scaled_sums;         // [blocks] scale * float(sum of the block's q)
+  float* scaled_half_sums;    // [2 * blocks] the same of 16 q each
+  uint32_t* split_sums;       // [blocks]
+  uint32_t* split_half_sums;  // [2 * blocks]
 };
 
 class Activations {

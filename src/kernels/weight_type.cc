@@ -12,22 +12,6 @@
 namespace pando {
 namespace {
 
-constexpr std::array<WeightTypeInfo, 13> kInfos = {{
-    {"f32", 1, 4, 0, 0, false},
-    {"f16", 1, 2, 0, 0, false},
-    {"bf16", 1, 2, 0, 0, false},
-    {"q8_0", 32, 34, 32, 0, false},
-    {"q4_0", 32, 18, 32, 8, false},
-    {"q4_1", 32, 20, 32, 0, true},
-    {"q5_0", 32, 22, 32, 16, false},
-    {"q5_1", 32, 24, 32, 0, true},
-    {"q2_k", 256, 84, 16, 0, true},
-    {"q3_k", 256, 110, 16, 4, false},
-    {"q4_k", 256, 144, 32, 0, true},
-    {"q5_k", 256, 176, 32, 0, true},
-    {"q6_k", 256, 210, 16, 32, false},
-}};
-
 constexpr std::array<WeightType, 13> kTypes = {
     WeightType::kF32,  WeightType::kF16,  WeightType::kBF16, WeightType::kQ8_0, WeightType::kQ4_0,
     WeightType::kQ4_1, WeightType::kQ5_0, WeightType::kQ5_1, WeightType::kQ2_K, WeightType::kQ3_K,
@@ -54,8 +38,6 @@ void DequantizeHalves(const std::byte* row, size_t columns, const Convert& conve
 }
 
 }  // namespace
-
-const WeightTypeInfo& InfoOf(WeightType type) { return kInfos[static_cast<size_t>(type)]; }
 
 std::span<const WeightType> AllWeightTypes() { return kTypes; }
 

@@ -9,6 +9,7 @@
 #ifndef PANDO_SRC_KERNELS_WEIGHT_TYPE_H_
 #define PANDO_SRC_KERNELS_WEIGHT_TYPE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -38,16 +39,33 @@ struct WeightTypeInfo {
   std::string_view name;    // "q4_1"
   size_t block_values = 1;  // a row is a multiple of these
   size_t block_bytes = 0;   // what they take in the file
+  size_t bits = 0;          // of an integer; 0 for floats
   size_t group_values = 0;  // values that share a scale; 0 for floats
   int32_t offset = 0;       // q is stored as q + offset, without a sign; 0 also for Q8_0, whose bytes are signed
   bool has_minimum = false;
 };
 
-const WeightTypeInfo& InfoOf(WeightType type);
+inline constexpr std::array<WeightTypeInfo, 13> kWeightTypeInfos = {{
+    {"f32", 1, 4, 0, 0, 0, false},
+    {"f16", 1, 2, 0, 0, 0, false},
+    {"bf16", 1, 2, 0, 0, 0, false},
+    {"q8_0", 32, 34, 8, 32, 0, false},
+    {"q4_0", 32, 18, 4, 32, 8, false},
+    {"q4_1", 32, 20, 4, 32, 0, true},
+    {"q5_0", 32, 22, 5, 32, 16, false},
+    {"q5_1", 32, 24, 5, 32, 0, true},
+    {"q2_k", 256, 84, 2, 16, 0, true},
+    {"q3_k", 256, 110, 3, 16, 4, false},
+    {"q4_k", 256, 144, 4, 32, 0, true},
+    {"q5_k", 256, 176, 5, 32, 0, true},
+    {"q6_k", 256, 210, 6, 16, 32, false},
+}};
+
+constexpr const WeightTypeInfo& InfoOf(WeightType type) { return kWeightTypeInfos[static_cast<size_t>(type)]; }
 std::span<const WeightType> AllWeightTypes();
 Result<WeightType> ParseWeightType(std::string_view name);
 
-inline bool IsQuantized(WeightType type) { return InfoOf(type).group_values != 0; }
+constexpr bool IsQuantized(WeightType type) { return InfoOf(type).group_values != 0; }
 
 // [rows][columns], row after row without gaps, at any alignment. `columns` is a multiple of the type's block_values.
 struct WeightMatrix {

@@ -1,6 +1,7 @@
 #include "src/tokenizer/bpe_encoder.h"
 
 #include <limits>
+#include <optional>
 
 #include "src/base/errors.h"
 #include "src/base/printable.h"
@@ -39,12 +40,11 @@ Result<BpeEncoder> BpeEncoder::Create(const Vocabulary& vocabulary, const std::v
     return InvalidArgument("the model file has {} merges (tokenizer.ggml.merges): the limit is {}", merges.size(),
                            std::numeric_limits<int32_t>::max() / 4);
   }
-  BpeEncoder encoder(vocabulary, std::move(pre_tokenizer));
+  BpeEncoder encoder(vocabulary, std::move(pre_tokenizer), merges.size());
   for (int byte = 0; byte < 256; ++byte) {
     const auto value = static_cast<unsigned char>(byte);
     encoder.byte_symbols_[value] = encoder.SymbolOf(CharacterOfByte(value));
   }
-  encoder.merges_.reserve(merges.size());
   for (size_t i = 0; i < merges.size(); ++i) {
     if (Status status = encoder.AddMerge(merges[i], static_cast<uint32_t>(i)); !status.ok()) return status;
   }
@@ -67,14 +67,10 @@ Status BpeEncoder::AddMerge(std::string_view merge, uint32_t rank) {
   }
   const std::string_view left = merge.substr(0, space);
   const std::string_view right = merge.substr(space + 1);
-  const SymbolMerge result = {rank, SymbolOf(fmt::format("{}{}", left, right))};
-  merges_.emplace(PairOf(SymbolOf(left), SymbolOf(right)), result);  // the first one counts
+  std::string both(left);
+  both += right;
+  merges_.Insert(SymbolOf(left), SymbolOf(right), {rank, SymbolOf(both)});
   return Status();
-}
-
-std::optional<SymbolMerge> BpeEncoder::FindMerge(const Symbol& left, const Symbol& right) const {
-  const auto found = merges_.find(PairOf(left.id, right.id));
-  return found == merges_.end() ? std::nullopt : std::optional<SymbolMerge>(found->second);
 }
 
 void BpeEncoder::Encode(std::string_view text, std::vector<int32_t>& tokens) const {
@@ -100,7 +96,10 @@ void BpeEncoder::EncodeWord(std::string_view word, SymbolMerger& merger, std::ve
   }
   merger.Clear();
   for (const char byte : word) merger.Add(1, byte_symbols_[static_cast<unsigned char>(byte)]);
-  merger.Run([this](const Symbol& left, const Symbol& right, uint32_t) { return FindMerge(left, right); });
+  merger.Run([this](const Symbol& left, const Symbol& right, uint32_t) -> std::optional<SymbolMerge> {
+    const SymbolMerge* merge = merges_.Find(left.id, right.id);
+    return merge == nullptr ? std::nullopt : std::optional<SymbolMerge>(*merge);
+  });
   merger.ForEach([&](const Symbol& symbol, uint32_t begin) {
     if (vocabulary_->Contains(symbol.id)) return tokens.push_back(symbol.id);
     AppendBytes(word.substr(begin, symbol.num_bytes), tokens);

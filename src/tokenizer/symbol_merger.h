@@ -62,15 +62,14 @@ class SymbolMerger {
     uint32_t next;  // nodes_.size() after the last
   };
   struct Candidate {
-    uint32_t priority;
-    uint32_t left;
+    uint64_t key;        // the priority, then the left symbol: the order of candidates
     uint32_t num_bytes;  // of both together, when they were found
     int32_t id;
+
+    uint32_t left() const { return static_cast<uint32_t>(key); }
   };
   struct ComesLater {
-    bool operator()(const Candidate& a, const Candidate& b) const {
-      return a.priority != b.priority ? a.priority > b.priority : a.left > b.left;
-    }
+    bool operator()(const Candidate& a, const Candidate& b) const { return a.key > b.key; }
   };
 
   template <typename FindMerge>
@@ -80,7 +79,8 @@ class SymbolMerger {
     const Symbol& right = nodes_[node.next].symbol;
     const std::optional<SymbolMerge> merge = find_merge(node.symbol, right, node.begin);
     if (!merge.has_value()) return std::nullopt;
-    return Candidate{merge->priority, left, node.symbol.num_bytes + right.num_bytes, merge->id};
+    const uint64_t key = static_cast<uint64_t>(merge->priority) << 32 | left;
+    return Candidate{key, node.symbol.num_bytes + right.num_bytes, merge->id};
   }
 
   template <typename FindMerge>
@@ -93,18 +93,18 @@ class SymbolMerger {
 
   // Whether both are what they were when the candidate was found: symbols only grow.
   bool IsCurrent(const Candidate& candidate) const {
-    const Node& left = nodes_[candidate.left];
+    const Node& left = nodes_[candidate.left()];
     if (left.symbol.num_bytes == 0 || left.next >= nodes_.size()) return false;
     return left.symbol.num_bytes + nodes_[left.next].symbol.num_bytes == candidate.num_bytes;
   }
 
   void Merge(const Candidate& candidate) {
-    Node& left = nodes_[candidate.left];
+    Node& left = nodes_[candidate.left()];
     Node& right = nodes_[left.next];
     left.symbol = {candidate.num_bytes, candidate.id};
     right.symbol.num_bytes = 0;
     left.next = right.next;
-    if (left.next < nodes_.size()) nodes_[left.next].prev = candidate.left;
+    if (left.next < nodes_.size()) nodes_[left.next].prev = candidate.left();
   }
 
   std::vector<Node> nodes_;
@@ -124,8 +124,8 @@ void SymbolMerger::Run(FindMerge find_merge) {
     heap_.pop_back();
     if (!IsCurrent(candidate)) continue;
     Merge(candidate);
-    if (nodes_[candidate.left].prev < nodes_.size()) Push(nodes_[candidate.left].prev, find_merge);
-    Push(candidate.left, find_merge);
+    if (nodes_[candidate.left()].prev < nodes_.size()) Push(nodes_[candidate.left()].prev, find_merge);
+    Push(candidate.left(), find_merge);
   }
 }
 

@@ -1,0 +1,145 @@
+// Activations against their definition, to the bit, on every instruction set this machine has.
+#include "src/kernels/activations.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/base/random.h"
+#include "src/base/testing/allocation_counter.h"
+#include "src/base/testing/bits.h"
+#include "src/kernels/reference/matmul_reference.h"
+#include "src/kernels/simd_target.h"
+
+namespace pando {
+namespace {
+
+using ::pando::test_support::SameBits;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+template <typename Check>
+void OnEveryTarget(const Check& check) {
+  for (const std::string& target : SupportedSimdTargets()) {
+    ASSERT_TRUE(ForceSimdTarget(target).ok());
+    check(target);
+  }
+  ASSERT_TRUE(ForceSimdTarget("").ok());
+}
+
+std::vector<float> Normals(size_t count, uint64_t seed, float scale = 1) {
+  Random random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) value = scale * random.Normal();
+  return values;
+}
+
+Activations MakeBytes(const std::vector<float>& x, size_t tokens) {
+  Activations activations;
+  EXPECT_TRUE(activations.Grow(tokens, x.size() / tokens).ok());
+  activations.Set(ActivationForm::kBytes, x.data(), tokens, x.size() / tokens);
+  return activations;
+}
+
+// Everything a token has, as the reference makes it from the same floats.
+void ExpectSameAsReference(const std::vector<float>& x, const std::string& what) {
+  const size_t blocks = x.size() / kActivationBlock;
+  Activations expected;
+  ASSERT_TRUE(expected.Grow(1, x.size()).ok());
+  expected.Reset(ActivationForm::kBytes, 1, x.size());
+  const ByteToken want = expected.bytes(0);
+  reference::QuantizeToken(x.data(), blocks, want);
+  OnEveryTarget([&](const std::string& target) {
+    const Activations activations = MakeBytes(x, 1);
+    const ByteToken got = activations.bytes(0);
+    EXPECT_TRUE(std::equal(got.q, got.q + x.size(), want.q)) << target << " " << what;
+    EXPECT_TRUE(SameBits({got.scales, blocks}, {want.scales, blocks})) << target << " " << what;
+    EXPECT_TRUE(SameBits({got.scaled_sums, blocks}, {want.scaled_sums, blocks})) << target << " " << what;
+    EXPECT_TRUE(SameBits({got.scaled_half_sums, 2 * blocks}, {want.scaled_half_sums, 2 * blocks})) << target;
+    EXPECT_TRUE(std::equal(got.split_sums, got.split_sums + blocks, want.split_sums)) << target << " " << what;
+    EXPECT_TRUE(std::equal(got.split_half_sums, got.split_half_sums + 2 * blocks, want.split_half_sums)) << target;
+  });
+}
+
+TEST(ActivationsTest, SameAsReference) {
+  for (const size_t blocks : {1, 2, 3, 18, 48}) {
+    for (const float scale : {1.0f, 1e-20f, 1e20f}) {
+      ExpectSameAsReference(Normals(blocks * kActivationBlock, blocks, scale), "normals");
+    }
+  }
+}
+
+TEST(ActivationsTest, SameAsReferenceAtTheEdges) {
+  const auto block_of = [](float value) { return std::vector<float>(kActivationBlock, value); };
+  for (const float value : {0.0f, -0.0f, 0x1p-100f, 0x1p-101f, -0x1.fffffep-101f, 1e-40f, 3.4e38f, -3.4e38f}) {
+    ExpectSameAsReference(block_of(value), std::to_string(value));
+  }
+  for (const float bad : {kInfinity, -kInfinity, kNan, -kNan}) {
+    for (const size_t at : {0, 7, 8, 31}) {
+      std::vector<float> x = Normals(2 * kActivationBlock, 3);
+      x[at] = bad;
+      ExpectSameAsReference(x, "not finite");
+    }
+  }
+  // Halves between two integers go to the even one.
+  std::vector<float> halves(kActivationBlock);
+  for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<float>(i) - 10.5f;
+  halves[5] = 127;
+  ExpectSameAsReference(halves, "halves");
+  const Activations activations = MakeBytes(halves, 1);
+  EXPECT_EQ(activations.bytes(0).q[9], -2);  // -1.5
+  EXPECT_EQ(activations.bytes(0).q[10], 0);  // -0.5
+  EXPECT_EQ(activations.bytes(0).q[11], 0);  // 0.5
+  EXPECT_EQ(activations.bytes(0).q[12], 2);  // 1.5
+}
+
+TEST(ActivationsTest, BytesAreWithinHalfAStep) {
+  const std::vector<float> x = Normals(10 * kActivationBlock, 4);
+  const Activations activations = MakeBytes(x, 1);
+  const ByteToken token = activations.bytes(0);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double step = token.scales[i / kActivationBlock];
+    EXPECT_NEAR(token.q[i] * step, x[i], 0.5001 * step);
+    EXPECT_LE(std::abs(token.q[i]), 127);
+  }
+}
+
+TEST(ActivationsTest, TokensCanBeSetOneByOne) {
+  const std::vector<float> x = Normals(5 * 64, 5);
+  for (const ActivationForm form : {ActivationForm::kBytes, ActivationForm::kFloats}) {
+    Activations all, one_by_one;
+    ASSERT_TRUE(all.Grow(5, 64).ok());
+    ASSERT_TRUE(one_by_one.Grow(5, 64).ok());
+    all.Set(form, x.data(), 5, 64);
+    one_by_one.Reset(form, 5, 64);
+    for (const size_t token : {3, 0, 4, 2, 1}) one_by_one.SetTokens(token, 1, x.data() + token * 64, 64);
+    for (size_t token = 0; token < 5; ++token) {
+      if (form == ActivationForm::kFloats) {
+        EXPECT_TRUE(SameBits({one_by_one.floats(token), 64}, std::span(x).subspan(token * 64, 64)));
+        EXPECT_TRUE(SameBits({all.floats(token), 64}, std::span(x).subspan(token * 64, 64)));
+      } else {
+        EXPECT_TRUE(std::equal(all.bytes(token).q, all.bytes(token).q + 64, one_by_one.bytes(token).q));
+        EXPECT_TRUE(SameBits({all.bytes(token).scales, 2}, {one_by_one.bytes(token).scales, 2}));
+      }
+    }
+  }
+}
+
+TEST(ActivationsTest, SettingAllocatesNothing) {
+  const std::vector<float> x = Normals(7 * 96, 6);
+  Activations activations;
+  ASSERT_TRUE(activations.Grow(7, 96).ok());
+  const size_t before = test_support::NumAllocations();
+  activations.Set(ActivationForm::kBytes, x.data(), 7, 96);
+  activations.Set(ActivationForm::kFloats, x.data(), 7, 96);
+  EXPECT_EQ(test_support::NumAllocations(), before);
+}
+
+}  // namespace
+}  // namespace pando

@@ -1,0 +1,326 @@
+// MultiplyRows against its reference, to the bit, on every instruction set this machine has; and against float64.
+#include "src/kernels/matmul.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/base/aligned_buffer.h"
+#include "src/base/random.h"
+#include "src/base/testing/allocation_counter.h"
+#include "src/base/testing/bits.h"
+#include "src/kernels/reference/matmul_reference.h"
+#include "src/kernels/simd_target.h"
+#include "src/kernels/testing/random_weights.h"
+#include "src/kernels/weight_groups.h"
+
+namespace pando {
+namespace {
+
+using ::pando::test_support::RandomWeights;
+using ::pando::test_support::SameBits;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+template <typename Check>
+void OnEveryTarget(const Check& check) {
+  for (const std::string& target : SupportedSimdTargets()) {
+    ASSERT_TRUE(ForceSimdTarget(target).ok());
+    check(target);
+  }
+  ASSERT_TRUE(ForceSimdTarget("").ok());
+}
+
+// A matrix and some tokens. The matrix lies at an odd address, and ends where its allocation does.
+struct Problem {
+  Problem(WeightType type, size_t rows, size_t columns, size_t tokens, uint64_t seed)
+      : bytes(RandomWeights(type, rows, columns, seed)), x_floats(tokens * columns), num_tokens(tokens) {
+    bytes.insert(bytes.begin(), std::byte{0});
+    w = {type, rows, columns, bytes.data() + 1};
+    Random random(seed + 1);
+    for (float& value : x_floats) value = random.Normal();
+    SetTokens();
+  }
+
+  void SetTokens() {
+    EXPECT_TRUE(x.Grow(num_tokens, w.columns).ok());
+    x.Set(FormOf(w.type), x_floats.data(), num_tokens, w.columns);
+    EXPECT_TRUE(scratch.Grow(MultiplyScratchBytes(w.columns), "a test").ok());
+  }
+
+  std::vector<float> Expected() const {
+    std::vector<float> out(num_tokens * w.rows);
+    reference::MultiplyRows(w, 0, w.rows, x, out.data(), w.rows);
+    return out;
+  }
+
+  // In calls of at most `step` rows.
+  std::vector<float> Product(size_t step) const {
+    std::vector<float> out(num_tokens * w.rows, kNan);
+    for (size_t row = 0; row < w.rows; row += step) {
+      MultiplyRows(w, row, std::min(step, w.rows - row), x, out.data() + row, w.rows, scratch.data());
+    }
+    return out;
+  }
+
+  std::vector<std::byte> bytes;
+  WeightMatrix w;
+  std::vector<float> x_floats;
+  size_t num_tokens;
+  Activations x;
+  AlignedBuffer scratch;
+};
+
+std::string Describe(const Problem& p) {
+  return std::string(InfoOf(p.w.type).name) + " " + std::to_string(p.w.rows) + " x " + std::to_string(p.w.columns) +
+         ", " + std::to_string(p.num_tokens) + " tokens";
+}
+
+void ExpectSameAsReference(const Problem& problem, size_t step = 1000) {
+  const std::vector<float> expected = problem.Expected();
+  OnEveryTarget([&](const std::string& target) {
+    EXPECT_TRUE(SameBits(problem.Product(step), expected)) << target << " " << Describe(problem) << " by " << step;
+  });
+}
+
+size_t ColumnsFor(WeightType type, size_t blocks) { return blocks * std::max<size_t>(32, InfoOf(type).block_values); }
+
+TEST(MatmulTest, SameBitsAsReferenceForEveryTypeAndNumberOfTokens) {
+  for (const WeightType type : AllWeightTypes()) {
+    for (const size_t tokens : {1, 2, 3, 4, 5, 6, 7, 64, 65}) {
+      ExpectSameAsReference({type, 19, ColumnsFor(type, 3), tokens, 10 + tokens});
+    }
+  }
+}
+
+TEST(MatmulTest, SameBitsAsReferenceForEveryTypeAndNumberOfRows) {
+  for (const WeightType type : AllWeightTypes()) {
+    for (const size_t rows : {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 33}) {
+      for (const size_t tokens : {1, 2, 5}) ExpectSameAsReference({type, rows, ColumnsFor(type, 1), tokens, 20 + rows});
+    }
+  }
+}
+
+TEST(MatmulTest, SameBitsForAnySplitOfTheRows) {
+  for (const WeightType type : AllWeightTypes()) {
+    for (const size_t tokens : {1, 3, 9}) {
+      const Problem problem(type, 37, ColumnsFor(type, 2), tokens, 30 + tokens);
+      for (const size_t step : {1, 3, 8, 13, 16, 36}) ExpectSameAsReference(problem, step);
+    }
+  }
+}
+
+// A token alone has the bits that it has among others.
+TEST(MatmulTest, SameBitsForAnySplitOfTheTokens) {
+  for (const WeightType type : AllWeightTypes()) {
+    const Problem all(type, 18, ColumnsFor(type, 2), 11, 40);
+    const std::vector<float> expected = all.Product(18);
+    for (size_t token = 0; token < 11; ++token) {
+      Problem one(type, 18, all.w.columns, 1, 40);
+      one.x_floats.assign(all.x_floats.begin() + token * all.w.columns,
+                          all.x_floats.begin() + (token + 1) * all.w.columns);
+      one.SetTokens();
+      EXPECT_TRUE(SameBits(one.Product(18), std::span(expected).subspan(token * 18, 18))) << Describe(all);
+    }
+  }
+}
+
+TEST(MatmulTest, FloatColumnsOfAnyNumber) {
+  for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kBF16}) {
+    for (const size_t columns : {0, 1, 7, 15, 16, 17, 31, 33, 100}) {
+      for (const size_t tokens : {1, 4, 7}) ExpectSameAsReference({type, 5, columns, tokens, 50 + columns});
+    }
+  }
+}
+
+TEST(MatmulTest, NoTokensAndNoColumns) {
+  for (const WeightType type : AllWeightTypes()) {
+    ExpectSameAsReference({type, 9, ColumnsFor(type, 1), 0, 60});
+    ExpectSameAsReference({type, 9, 0, 6, 61});
+  }
+}
+
+RC_GTEST_PROP(MatmulTest, SameBitsAsReferenceForAnyShape, ()) {
+  const WeightType type = AllWeightTypes()[*rc::gen::inRange<size_t>(0, AllWeightTypes().size())];
+  const size_t columns = ColumnsFor(type, *rc::gen::inRange<size_t>(1, 6));
+  const Problem problem(type, *rc::gen::inRange<size_t>(1, 50), columns, *rc::gen::inRange<size_t>(1, 20),
+                        *rc::gen::inRange<uint64_t>(1, 1u << 30));
+  ExpectSameAsReference(problem, *rc::gen::inRange<size_t>(1, 50));
+}
+
+// The largest products there are: no sum of them may saturate or wrap.
+TEST(MatmulTest, SameBitsAsReferenceForExtremeValues) {
+  for (const WeightType type : AllWeightTypes()) {
+    if (!IsQuantized(type)) continue;
+    for (const unsigned fill : {0x00u, 0x7fu, 0x80u, 0xffu}) {
+      for (const size_t period : {0, 1, 2, 4, 16}) {  // columns after which the sign of x changes; 0: never
+        for (const float sign : {1.0f, -1.0f}) {
+          Problem problem(type, 17, ColumnsFor(type, 2), 5, 70);
+          std::fill(problem.bytes.begin(), problem.bytes.end(), static_cast<std::byte>(fill));
+          for (size_t at = 1; at < problem.bytes.size(); at += InfoOf(type).block_bytes) {
+            for (const size_t offset : test_support::HalfOffsets(type)) {
+              problem.bytes[at + offset] = std::byte{0};
+              problem.bytes[at + offset + 1] = std::byte{0x3c};  // 1.0
+            }
+          }
+          for (size_t i = 0; i < problem.x_floats.size(); ++i) {
+            problem.x_floats[i] = period != 0 && i / period % 2 == 1 ? -sign : sign;
+          }
+          problem.SetTokens();
+          ASSERT_EQ(std::abs(problem.x.bytes(0).q[0]), 127);
+          ExpectSameAsReference(problem);
+          problem.num_tokens = 1;
+          problem.SetTokens();
+          ExpectSameAsReference(problem);
+        }
+      }
+    }
+  }
+}
+
+TEST(MatmulTest, NanAndInfinityInATokenAreInAllItsProductsAndNoOthers) {
+  for (const WeightType type : AllWeightTypes()) {
+    for (const size_t tokens : {1, 3, 6}) {
+      for (const float bad : {kNan, kInfinity, -kInfinity}) {
+        Problem problem(type, 9, ColumnsFor(type, 2), tokens, 80);
+        problem.x_floats[(tokens - 1) * problem.w.columns + 33] = bad;
+        problem.SetTokens();
+        ExpectSameAsReference(problem);
+        const std::vector<float> out = problem.Product(9);
+        for (size_t i = 0; i < out.size(); ++i)
+          EXPECT_EQ(std::isfinite(out[i]), i / 9 + 1 < tokens) << Describe(problem);
+      }
+    }
+  }
+}
+
+TEST(MatmulTest, NanAndInfinityInARowAreInAllItsProductsAndNoOthers) {
+  for (const WeightType type : AllWeightTypes()) {
+    for (const size_t tokens : {1, 3, 6}) {
+      for (const unsigned bad : {0x7c00u, 0xfc00u, 0x7e00u}) {  // as float16: infinities and NaN
+        Problem problem(type, 11, ColumnsFor(type, 2), tokens, 90);
+        const WeightTypeInfo& info = InfoOf(type);
+        const size_t row = 7;
+        for (const size_t offset : test_support::HalfOffsets(type)) {
+          std::byte* at = problem.bytes.data() + 1 + row * problem.w.row_bytes() + offset;
+          const bool is_half = type == WeightType::kF16 || IsQuantized(type);
+          const uint16_t bits = static_cast<uint16_t>(is_half ? bad : bad | 0x7f80u);
+          if (type == WeightType::kF32) at += 2;
+          std::memcpy(at, &bits, sizeof(bits));
+        }
+        ExpectSameAsReference(problem);
+        const std::vector<float> out = problem.Product(11);
+        for (size_t i = 0; i < out.size(); ++i) {
+          // An infinite scale times an integer dot product of 0 is NaN, so it shows in any case.
+          EXPECT_EQ(std::isfinite(out[i]), i % 11 != row) << Describe(problem) << " " << info.name << " " << i;
+        }
+      }
+    }
+  }
+}
+
+// A sum in float64, the sum of its terms' magnitudes, and how many terms a chain of it has.
+struct Exact {
+  double sum = 0;
+  double magnitude = 0;
+  size_t terms = 0;
+
+  void Add(double term) {
+    sum += term;
+    magnitude += std::abs(term);
+  }
+};
+
+// Of what is stored: sum over the groups of s d dot + minimum d sum.
+Exact ExactBytes(const Problem& problem, size_t row, size_t token) {
+  const size_t group_values = InfoOf(problem.w.type).group_values;
+  const ByteToken x = problem.x.bytes(token);
+  Exact exact{.terms = problem.w.columns / group_values};
+  for (size_t column = 0; column < problem.w.columns; column += group_values) {
+    const WeightGroups groups = ReadGroups(problem.w.type, problem.w.row(row), column / kGroupBlock);
+    const size_t group = column % kGroupBlock / group_values;
+    double dot = 0, sum = 0;
+    for (size_t i = 0; i < group_values; ++i) {
+      dot += groups.q[column % kGroupBlock + i] * x.q[column + i];
+      sum += x.q[column + i];
+    }
+    const double d = x.scales[column / kGroupBlock];
+    exact.Add(double{groups.scale[group]} * d * dot);
+    exact.Add(double{groups.minimum[group]} * d * sum);
+  }
+  return exact;
+}
+
+// Of the weights and the tokens as they were before they became bytes.
+Exact ExactFloats(const Problem& problem, size_t row, size_t token) {
+  const size_t columns = problem.w.columns;
+  std::vector<float> weights(columns);
+  DequantizeRow(problem.w, row, weights.data());
+  Exact exact{.terms = columns / 16 + 4};
+  for (size_t i = 0; i < columns; ++i) exact.Add(double{weights[i]} * double{problem.x_floats[token * columns + i]});
+  return exact;
+}
+
+// Every term is rounded once before it is added (s * d, d * sum), a chain of n terms n times, and the two chains' sum
+// once: n + 2 roundings of 2^-24 each of at most the sum of magnitudes.
+TEST(MatmulTest, WithinTheBoundOfFloat64) {
+  for (const WeightType type : AllWeightTypes()) {
+    const Problem problem(type, 24, ColumnsFor(type, 4), 6, 100);
+    const std::vector<float> out = problem.Product(24);
+    for (size_t row = 0; row < 24; ++row) {
+      for (size_t token = 0; token < 6; ++token) {
+        const Exact exact = IsQuantized(type) ? ExactBytes(problem, row, token) : ExactFloats(problem, row, token);
+        const double bound = exact.magnitude * static_cast<double>(exact.terms + 2) * 0x1p-24;
+        EXPECT_NEAR(out[token * 24 + row], exact.sum, bound) << Describe(problem);
+      }
+    }
+  }
+}
+
+// Rounding x to bytes moves a product by at most half a step of x per weight.
+TEST(MatmulTest, WithinTheRoundingOfXOfTheExactProduct) {
+  for (const WeightType type : AllWeightTypes()) {
+    if (!IsQuantized(type)) continue;
+    const Problem problem(type, 24, ColumnsFor(type, 4), 6, 120);
+    const size_t columns = problem.w.columns;
+    std::vector<float> weights(columns);
+    for (size_t row = 0; row < 24; ++row) {
+      DequantizeRow(problem.w, row, weights.data());
+      for (size_t token = 0; token < 6; ++token) {
+        double rounding = 0;
+        for (size_t i = 0; i < columns; ++i) {
+          rounding += std::abs(double{weights[i]}) * double{problem.x.bytes(token).scales[i / kActivationBlock]} / 2;
+        }
+        const Exact floats = ExactFloats(problem, row, token);
+        const double difference = std::abs(ExactBytes(problem, row, token).sum - floats.sum);
+        EXPECT_LE(difference, rounding * 1.0001 + floats.magnitude * 1e-6) << Describe(problem);
+        EXPECT_GT(difference, 0) << Describe(problem);
+      }
+    }
+  }
+}
+
+TEST(MatmulTest, MultiplyingAllocatesNothing) {
+  for (const WeightType type : AllWeightTypes()) {
+    for (const size_t tokens : {1, 6}) {
+      const Problem problem(type, 20, ColumnsFor(type, 2), tokens, 110);
+      std::vector<float> out(tokens * 20);
+      OnEveryTarget([&](const std::string&) {
+        const size_t before = test_support::NumAllocations();
+        MultiplyRows(problem.w, 0, 20, problem.x, out.data(), 20, problem.scratch.data());
+        EXPECT_EQ(test_support::NumAllocations(), before);
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pando

@@ -1,0 +1,66 @@
+// Products of quantised rows in plain loops, for targets without weight_rows-inl.h: 32 columns of a row are read once
+// for every 16 tokens. Included once per target.
+#if defined(PANDO_SRC_KERNELS_SIMD_PLAIN_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PANDO_SRC_KERNELS_SIMD_PLAIN_ROWS_INL_H_
+#undef PANDO_SRC_KERNELS_SIMD_PLAIN_ROWS_INL_H_
+#else
+#define PANDO_SRC_KERNELS_SIMD_PLAIN_ROWS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "src/kernels/activations.h"
+#include "src/kernels/simd/math-inl.h"
+#include "src/kernels/weight_groups.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace pando {
+namespace HWY_NAMESPACE {
+
+constexpr size_t kPlainTokens = 16;
+
+struct PlainSums {
+  float products = 0;
+  float minimums = 0;
+};
+
+HWY_INLINE void AddPlainBlock(const WeightGroups& weights, size_t group_values, const ByteToken& x, size_t block,
+                              PlainSums& sums) {
+  const size_t groups = kGroupBlock / group_values;
+  const int8_t* q = x.q + block * kGroupBlock;
+  const float* scaled_sums = groups == 1 ? x.scaled_sums : x.scaled_half_sums;
+  for (size_t group = 0; group < groups; ++group) {
+    int32_t dot = 0;
+    for (size_t i = group * group_values; i < (group + 1) * group_values; ++i) dot += weights.q[i] * q[i];
+    sums.products = Fma(static_cast<float>(dot), weights.scale[group] * x.scales[block], sums.products);
+    sums.minimums = Fma(weights.minimum[group], scaled_sums[block * groups + group], sums.minimums);
+  }
+}
+
+void MultiplyPlainRows(const WeightMatrix& w, size_t first_row, size_t num_rows, const Activations& x, float* out,
+                       size_t out_stride) {
+  const WeightTypeInfo& info = InfoOf(w.type);
+  for (size_t row = 0; row < num_rows; ++row) {
+    for (size_t token = 0; token < x.tokens(); token += kPlainTokens) {
+      const size_t tokens = std::min(kPlainTokens, x.tokens() - token);
+      PlainSums sums[kPlainTokens];
+      for (size_t block = 0; block < x.blocks(); ++block) {
+        const WeightGroups weights = ReadGroups(w.type, w.row(first_row + row), block);
+        for (size_t t = 0; t < tokens; ++t) {
+          AddPlainBlock(weights, info.group_values, x.bytes(token + t), block, sums[t]);
+        }
+      }
+      for (size_t t = 0; t < tokens; ++t) {
+        out[(token + t) * out_stride + row] = info.has_minimum ? sums[t].products + sums[t].minimums : sums[t].products;
+      }
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace pando
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle
