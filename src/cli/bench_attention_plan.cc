@@ -6,6 +6,7 @@
 
 #include "pando/kv_type.h"
 #include "src/base/errors.h"
+#include "src/cli/kv_type_list.h"
 #include "src/cli/size_list.h"
 
 namespace pando::cli {
@@ -15,16 +16,6 @@ namespace {
 constexpr SizeRange kPrefillRange = {.min = 1, .max = 1 << 16};
 constexpr SizeRange kThreadRange = {.min = 1, .max = 1024};
 constexpr SizeRange kRepeatRange = {.min = 1, .max = 1'000'000};
-
-Result<std::vector<KvType>> ParseKvTypes(std::string_view text) {
-  std::vector<KvType> types;
-  for (const std::string_view name : SplitAtCommas(text)) {
-    const Result<KvType> type = ParseKvType(name);
-    if (!type.ok()) return InvalidArgument("--kv-type: {}", type.status().message());
-    types.push_back(*type);
-  }
-  return types;
-}
 
 // The parts of the options that are the same in every run.
 Result<AttentionBenchmarkOptions> ParseShape(const BenchAttentionFlags& flags) {
@@ -65,7 +56,7 @@ Result<BenchAttentionPlan> MakeBenchAttentionPlan(const BenchAttentionFlags& fla
   if (!format.ok()) return format.status();
   const Result<AttentionBenchmarkOptions> shape = ParseShape(flags);
   if (!shape.ok()) return shape.status();
-  const Result<std::vector<KvType>> kv_types = ParseKvTypes(flags.kv_types);
+  const Result<std::vector<KvType>> kv_types = ParseKvTypeList("--kv-type", flags.kv_types);
   if (!kv_types.ok()) return kv_types.status();
   const Result<std::vector<int64_t>> contexts = ParseContexts(flags);
   if (!contexts.ok()) return contexts.status();

@@ -21,6 +21,7 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   pando demo                              the same bits on any number of shards, and at what speed
   pando info                              what this machine is and how fast it reads memory
+  pando inspect ./model.gguf              what a model file is, and what a context takes in memory
   pando topology --ranks 8                where ranks are, what links cost, how they would merge
   pando bench attention --contexts 64K    decode attention against the read bandwidth
   pando bench decode --ranks 4            tree attention over ranks against Ring Attention and others
@@ -39,7 +40,7 @@ struct Group {
 };
 
 std::vector<const Command*> TopCommands() {
-  return {&kGenerateCommand, &kDemoCommand, &kInfoCommand, &kTopologyCommand};
+  return {&kGenerateCommand, &kInspectCommand, &kDemoCommand, &kInfoCommand, &kTopologyCommand};
 }
 
 std::vector<Group> Groups() {

@@ -15,10 +15,14 @@
 
 #include "pando/status.h"
 #include "src/base/errors.h"
+#include "src/base/printable.h"
 
 namespace pando {
 
 static_assert(std::endian::native == std::endian::little, "numbers are read as the file has them");
+
+// A name or a key from the file, for a message.
+inline std::string Shown(std::string_view name) { return Printable(name, 100); }
 
 class ByteCursor {
  public:
@@ -31,7 +35,7 @@ class ByteCursor {
   bool ok() const { return status_.ok(); }
   const Status& status() const { return status_; }
 
-  // What follows `what` is what a message calls the bytes: "the length of key 3".
+  // `what` is what a message calls the bytes: "the value of key 'a'".
   template <typename T>
   T Number(std::string_view what) {
     T number{};

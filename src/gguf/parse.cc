@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -38,13 +39,15 @@ Status CheckVersion(const ByteCursor& cursor, uint32_t version) {
   return InvalidArgument("{}: GGUF version {}: this program reads versions 2 and 3", cursor.path(), version);
 }
 
-Status CheckCount(const ByteCursor& cursor, std::string_view what, uint64_t count, uint64_t min_bytes_each) {
+// `count` items of at least `min_bytes_each` must still fit. `what` is as in "says that it has 7 keys".
+Status CheckRoom(const ByteCursor& cursor, const std::string& what, uint64_t count, uint64_t min_bytes_each) {
   if (count <= cursor.num_left() / min_bytes_each) return Status();
+  const bool is_absurd = count > std::numeric_limits<uint64_t>::max() / min_bytes_each;
+  const std::string missing =
+      is_absurd ? "" : fmt::format(", so at least {} are missing", count * min_bytes_each - cursor.num_left());
   return InvalidArgument(
-      "{}: says that it has {} {}, and the {} bytes after its header have room for {} at most: it is truncated or "
-      "damaged; "
-      "fetch it again",
-      cursor.path(), count, what, cursor.num_left(), cursor.num_left() / min_bytes_each);
+      "{}: {}, and from byte {} on there are only {} bytes{}: it is truncated or damaged; fetch it again",
+      cursor.path(), what, cursor.offset(), cursor.num_left(), missing);
 }
 
 Result<Header> ReadHeader(ByteCursor& cursor) {
@@ -62,8 +65,10 @@ Result<Header> ReadHeader(ByteCursor& cursor) {
   header.num_tensors = cursor.Number<uint64_t>("the number of tensors");
   header.num_keys = cursor.Number<uint64_t>("the number of keys");
   if (!cursor.ok()) return cursor.status();
-  if (Status status = CheckCount(cursor, "keys", header.num_keys, kMinKeyBytes); !status.ok()) return status;
-  if (Status status = CheckCount(cursor, "tensors", header.num_tensors, kMinTensorBytes); !status.ok()) return status;
+  const std::string keys = fmt::format("says that it has {} keys", header.num_keys);
+  if (Status status = CheckRoom(cursor, keys, header.num_keys, kMinKeyBytes); !status.ok()) return status;
+  const std::string tensors = fmt::format("says that it has {} tensors", header.num_tensors);
+  if (Status status = CheckRoom(cursor, tensors, header.num_tensors, kMinTensorBytes); !status.ok()) return status;
   return header;
 }
 
@@ -71,7 +76,7 @@ Result<Header> ReadHeader(ByteCursor& cursor) {
 Status CheckBools(const ByteCursor& cursor, std::string_view key, std::span<const std::byte> bytes) {
   const auto wrong = std::find_if(bytes.begin(), bytes.end(), [](std::byte byte) { return byte > std::byte{1}; });
   if (wrong == bytes.end()) return Status();
-  return InvalidArgument("{}: key '{}' has a bool that is {}: it must be 0 or 1", cursor.path(), Printable(key),
+  return InvalidArgument("{}: key '{}' has a bool that is {}: it must be 0 or 1", cursor.path(), Shown(key),
                          static_cast<int>(*wrong));
 }
 
@@ -81,22 +86,17 @@ Result<GgufValue> ReadArray(ByteCursor& cursor, std::string_view key, const std:
   if (!cursor.ok()) return cursor.status();
   if (type == GgufValueType::kArray) {
     return InvalidArgument("{}: key '{}' is an array of arrays, which no model needs and this program does not read",
-                           cursor.path(), Printable(key));
+                           cursor.path(), Shown(key));
   }
   if (NameOf(type).empty()) {
     return InvalidArgument(
         "{}: key '{}' is an array of values of type {}, which GGUF does not know: the file is damaged", cursor.path(),
-        Printable(key), static_cast<uint32_t>(type));
+        Shown(key), static_cast<uint32_t>(type));
   }
   const bool is_strings = type == GgufValueType::kString;
   const uint64_t min_bytes_each = is_strings ? sizeof(uint64_t) : BytesOf(type);
-  if (size > cursor.num_left() / min_bytes_each) {
-    return InvalidArgument(
-        "{}: key '{}' is an array of {} {}s at byte {}, and the file has only {} more bytes: it is truncated or "
-        "damaged; "
-        "fetch it again",
-        cursor.path(), Printable(key), size, NameOf(type), cursor.offset(), cursor.num_left());
-  }
+  const std::string array = fmt::format("key '{}' is an array of {} {}s", Shown(key), size, NameOf(type));
+  if (Status status = CheckRoom(cursor, array, size, min_bytes_each); !status.ok()) return status;
   if (!is_strings) {
     const std::span<const std::byte> bytes = cursor.Bytes(size * min_bytes_each, what);
     if (type == GgufValueType::kBool) {
@@ -111,12 +111,12 @@ Result<GgufValue> ReadArray(ByteCursor& cursor, std::string_view key, const std:
 }
 
 Result<GgufValue> ReadValue(ByteCursor& cursor, std::string_view key) {
-  const std::string what = fmt::format("the value of key '{}'", Printable(key, 100));
+  const std::string what = fmt::format("the value of key '{}'", Shown(key));
   const auto type = static_cast<GgufValueType>(cursor.Number<uint32_t>(what));
   if (!cursor.ok()) return cursor.status();
   if (NameOf(type).empty()) {
     return InvalidArgument("{}: key '{}' has a value of type {}, which GGUF does not know: the file is damaged",
-                           cursor.path(), Printable(key), static_cast<uint32_t>(type));
+                           cursor.path(), Shown(key), static_cast<uint32_t>(type));
   }
   if (type == GgufValueType::kArray) return ReadArray(cursor, key, what);
   if (type == GgufValueType::kString) {
@@ -150,7 +150,7 @@ Status CheckKeysDiffer(const std::string& path, std::span<const GgufKeyValue> me
   const auto twin = std::adjacent_find(order.begin(), order.end(),
                                        [&](size_t a, size_t b) { return metadata[a].key == metadata[b].key; });
   if (twin == order.end()) return Status();
-  return InvalidArgument("{}: has key '{}' twice: the file is damaged", path, Printable(metadata[*twin].key));
+  return InvalidArgument("{}: has key '{}' twice: the file is damaged", path, Shown(metadata[*twin].key));
 }
 
 Result<uint64_t> AlignmentOf(const std::string& path, std::span<const GgufKeyValue> metadata) {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "src/base/errors.h"
-#include "src/base/printable.h"
 
 namespace pando {
 namespace {
@@ -26,7 +25,7 @@ struct Placed {
 Status CheckShape(const std::string& path, const GgufTensor& tensor) {
   const auto zero = std::find(tensor.shape.begin(), tensor.shape.end(), uint64_t{0});
   if (zero == tensor.shape.end()) return Status();
-  return InvalidArgument("{}: tensor '{}': dimension {} is 0: the file is damaged", path, Printable(tensor.name),
+  return InvalidArgument("{}: tensor '{}': dimension {} is 0: the file is damaged", path, Shown(tensor.name),
                          zero - tensor.shape.begin());
 }
 
@@ -35,7 +34,7 @@ Result<uint64_t> SizeOf(const std::string& path, const GgufTensor& tensor) {
   const GgufTensorTypeInfo& info = InfoOf(tensor.type);
   if (tensor.columns() % info.block_values != 0) {
     return InvalidArgument("{}: tensor '{}' has {} columns, which is no multiple of the {} values of a {} block", path,
-                           Printable(tensor.name), tensor.columns(), info.block_values, info.name);
+                           Shown(tensor.name), tensor.columns(), info.block_values, info.name);
   }
   uint64_t num_bytes = tensor.columns() / info.block_values;
   const auto grow = [&num_bytes](uint64_t factor) {
@@ -47,7 +46,7 @@ Result<uint64_t> SizeOf(const std::string& path, const GgufTensor& tensor) {
   for (size_t i = 1; i < tensor.shape.size(); ++i) fits = fits && grow(tensor.shape[i]);
   if (!fits) {
     return InvalidArgument("{}: tensor '{}' has more than 2^62 bytes by its shape ({}): the file is damaged", path,
-                           Printable(tensor.name), fmt::join(tensor.shape, " x "));
+                           Shown(tensor.name), fmt::join(tensor.shape, " x "));
   }
   return num_bytes;
 }
@@ -56,12 +55,12 @@ Result<Placed> ReadDescription(ByteCursor& cursor, uint64_t number, uint64_t ali
   Placed placed;
   GgufTensor& tensor = placed.tensor;
   const std::string_view name = cursor.String(fmt::format("the name of tensor {}", number));
-  const std::string what = fmt::format("the description of tensor '{}'", Printable(name, 100));
+  const std::string what = fmt::format("the description of tensor '{}'", Shown(name));
   const auto num_dimensions = cursor.Number<uint32_t>(what);
   if (!cursor.ok()) return cursor.status();
   if (name.empty()) return InvalidArgument("{}: tensor {} has no name: the file is damaged", cursor.path(), number);
   if (num_dimensions > kMaxDimensions) {
-    return InvalidArgument("{}: tensor '{}' has {} dimensions: GGUF knows up to {}", cursor.path(), Printable(name),
+    return InvalidArgument("{}: tensor '{}' has {} dimensions: GGUF knows up to {}", cursor.path(), Shown(name),
                            num_dimensions, kMaxDimensions);
   }
   tensor.name = name;
@@ -74,7 +73,7 @@ Result<Placed> ReadDescription(ByteCursor& cursor, uint64_t number, uint64_t ali
   if (info == nullptr) {
     return InvalidArgument(
         "{}: tensor '{}' is of type {}, which this program does not know: the file is newer, or damaged", cursor.path(),
-        Printable(name), type);
+        Shown(name), type);
   }
   tensor.type = info->type;
   if (Status status = CheckShape(cursor.path(), tensor); !status.ok()) return status;
@@ -83,7 +82,7 @@ Result<Placed> ReadDescription(ByteCursor& cursor, uint64_t number, uint64_t ali
   placed.num_bytes = *num_bytes;
   if (placed.offset % alignment != 0 || placed.offset > kMaxBytes) {
     return InvalidArgument("{}: tensor '{}' is at offset {}, which is no multiple of the alignment {}, or absurd",
-                           cursor.path(), Printable(name), placed.offset, alignment);
+                           cursor.path(), Shown(name), placed.offset, alignment);
   }
   return placed;
 }
@@ -93,7 +92,7 @@ Status CheckNamesDiffer(const std::string& path, std::span<const GgufTensor> ten
   const auto twin = std::adjacent_find(order.begin(), order.end(),
                                        [&](size_t a, size_t b) { return tensors[a].name == tensors[b].name; });
   if (twin == order.end()) return Status();
-  return InvalidArgument("{}: has tensor '{}' twice: the file is damaged", path, Printable(tensors[*twin].name));
+  return InvalidArgument("{}: has tensor '{}' twice: the file is damaged", path, Shown(tensors[*twin].name));
 }
 
 Status CheckNoOverlap(const std::string& path, std::span<const Placed> placed) {
@@ -104,8 +103,8 @@ Status CheckNoOverlap(const std::string& path, std::span<const Placed> placed) {
     return a->offset + a->num_bytes > b->offset;
   });
   if (first == order.end()) return Status();
-  return InvalidArgument("{}: tensors '{}' and '{}' overlap: the file is damaged", path,
-                         Printable((*first)->tensor.name), Printable((*(first + 1))->tensor.name));
+  return InvalidArgument("{}: tensors '{}' and '{}' overlap: the file is damaged", path, Shown((*first)->tensor.name),
+                         Shown((*(first + 1))->tensor.name));
 }
 
 // Where a tensor's bytes are in the file. The last of them says how long the file must be.

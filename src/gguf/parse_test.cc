@@ -1,5 +1,6 @@
 #include "src/gguf/parse.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -156,11 +157,14 @@ TEST(ParseGgufTest, RefusesCountsThatTheFileHasNoRoomFor) {
   for (const uint64_t count : {uint64_t{1}, uint64_t{1} << 40, ~uint64_t{0}}) {
     std::vector<std::byte> bytes = good;
     Patch(bytes, 8, count);
-    EXPECT_THAT(Refusal(bytes), HasSubstr("tensors"));
+    EXPECT_THAT(Refusal(bytes), HasSubstr(fmt::format("has {} tensors", count)));
     bytes = good;
     Patch(bytes, 16, count);
-    EXPECT_THAT(Refusal(bytes), HasSubstr("keys"));
+    EXPECT_THAT(Refusal(bytes), HasSubstr(fmt::format("has {} keys", count)));
   }
+  std::vector<std::byte> bytes = good;
+  Patch(bytes, 16, uint64_t{3});
+  EXPECT_THAT(Refusal(bytes), HasSubstr("only 0 bytes, so at least 42 are missing"));
 }
 
 TEST(ParseGgufTest, RefusesLengthsBeyondTheFile) {

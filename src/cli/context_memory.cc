@@ -1,0 +1,41 @@
+#include "src/cli/context_memory.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "pando/canonical_tree.h"
+#include "src/base/errors.h"
+#include "src/kernels/kv_page.h"
+#include "src/kv_cache/owned_chunks.h"
+#include "src/reduction/slot_ownership.h"
+
+namespace pando::cli {
+
+Result<ContextMemory> MemoryOfContext(const KvShape& shape, KvType kv_type, int64_t num_tokens, int64_t num_ranks) {
+  constexpr TreeShape kTree;
+  if (shape.head_dim > kMaxHeadDim) {
+    return InvalidArgument("heads have {} values: the cache takes up to {}", shape.head_dim, kMaxHeadDim);
+  }
+  const Result<KvPageLayout> layout =
+      KvPageLayout::Create(kv_type, kv_type, static_cast<int64_t>(shape.head_dim), kTree.chunk_tokens);
+  if (!layout.ok()) return layout.status();
+  const Result<std::vector<SlotRange>> ranges = EqualRanges(kTree.num_slots, num_ranks);
+  if (!ranges.ok()) return ranges.status();
+
+  const int64_t num_chunks = NumChunks(kTree, num_tokens);
+  int64_t largest = 0;
+  for (const SlotRange range : *ranges) largest = std::max(largest, OwnedChunks(kTree, range).CountBefore(num_chunks));
+  const uint64_t head_bytes = layout->head_bytes();
+  const uint64_t max_bytes = std::numeric_limits<uint64_t>::max();
+  if (shape.num_kv_heads > max_bytes / head_bytes ||
+      static_cast<uint64_t>(std::max<int64_t>(num_chunks, 1)) >
+          max_bytes / std::max<uint64_t>(1, shape.num_kv_heads * head_bytes)) {
+    return InvalidArgument("{} tokens for {} KV heads are more than 2^64 bytes", num_tokens, shape.num_kv_heads);
+  }
+  const uint64_t chunk_bytes = shape.num_kv_heads * head_bytes;
+  return ContextMemory{num_ranks, kv_type, static_cast<uint64_t>(largest) * chunk_bytes,
+                       static_cast<uint64_t>(num_chunks) * chunk_bytes};
+}
+
+}  // namespace pando::cli
