@@ -59,7 +59,7 @@ class InstallDepsTest(unittest.TestCase):
 
     def test_the_build_does_not_need_what_only_tests_need(self):
         missing = ["python3", "python3-pip", "libgtest-dev", "libgmock-dev", "librapidcheck-dev", "clang-format-14",
-                   "clang-tidy-14", "mpich", "libmpich-dev", "iproute2"]
+                   "clang-tidy-14", "clang-14", "libclang-rt-14-dev", "mpich", "libmpich-dev", "iproute2"]
         run, asked = Machine(self.folder, missing=missing).install_deps("build")
         self.assertEqual((run.returncode, asked), (0, []))
         run, asked = Machine(tempfile.mkdtemp(dir=self.folder), missing=missing).install_deps("test")
