@@ -49,8 +49,6 @@ Result<RopeOverrides> ParseRope(const ModelFlags& flags) {
   if (Status status = ParseRopeNumber("--rope-freq-base", flags.rope_base, rope.base); !status.ok()) return status;
   Status status = ParseRopeNumber("--yarn-orig-ctx", flags.yarn_original_context, rope.original_context);
   if (!status.ok()) return status;
-  // A factor alone means the plain way to use it.
-  if (rope.factor.has_value() && !rope.scaling.has_value()) rope.scaling = RopeScaling::kLinear;
   return rope;
 }
 

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "src/attention/agreement.h"
 #include "src/attention/communicator_state.h"
+#include "src/base/check.h"
 #include "src/base/errors.h"
 
 namespace pando {
@@ -26,13 +28,18 @@ Status Engine::Serve() {
   while (true) {
     if (Status status = command_.Broadcast(*StateOf(communicator_).transport); !status.ok()) return status;
     if (command_.kind() == CommandKind::kStop) return Status();
-    if (Status status = Execute({}); !status.ok()) return status;
+    // The front learns of it and decides; where ranks were lost the next wait fails too.
+    const Status status = Execute({});
+    if (!transformer_.in_step()) return status;
   }
 }
 
 Status Engine::Order(std::span<float> logits) {
+  if (!broken_.ok()) return broken_;
   if (Status status = command_.Broadcast(*StateOf(communicator_).transport); !status.ok()) return status;
-  return Execute(logits);
+  Status status = Execute(logits);
+  if (!transformer_.in_step()) broken_ = status;
+  return status;
 }
 
 Status Engine::Execute(std::span<float> logits) {
@@ -45,11 +52,8 @@ Status Engine::Execute(std::span<float> logits) {
     case CommandKind::kAddSequence:
       made_sequence_ = attention.cache().AddSequence();
       return Status();
-    case CommandKind::kForkSequence: {
-      const Result<int64_t> child = attention.cache().ForkSequence(reader.Next());
-      if (child.ok()) made_sequence_ = *child;
-      return child.status();
-    }
+    case CommandKind::kForkSequence:
+      return ExecuteFork(reader.Next());
     case CommandKind::kRemoveSequence:
       return attention.cache().RemoveSequence(reader.Next());
     case CommandKind::kReserve:
@@ -71,7 +75,19 @@ Status Engine::Execute(std::span<float> logits) {
 
 // ---- Steps
 
+Status Engine::CheckLogits(std::span<const size_t> wanted, std::span<const float> logits) const {
+  const size_t needed = wanted.size() * model().config().vocabulary;
+  if (logits.size() == needed) return Status();
+  return InvalidArgument("logits have {} floats: they must have {} (tokens x vocabulary)", logits.size(), needed);
+}
+
 Status Engine::Step(std::span<const SequenceTokens> batch, std::span<const size_t> wanted, std::span<float> logits) {
+  size_t num_tokens = 0;
+  for (const SequenceTokens& part : batch) num_tokens += part.tokens.size();
+  for (const size_t token : wanted) {
+    if (token >= num_tokens) return InvalidArgument("logits of token {} of a step of {}", token, num_tokens);
+  }
+  if (Status status = CheckLogits(wanted, logits); !status.ok()) return status;
   command_.Begin(CommandKind::kStep);
   command_.Add(static_cast<int64_t>(wanted.size()));
   for (const size_t token : wanted) command_.Add(static_cast<int64_t>(token));
@@ -87,6 +103,7 @@ Status Engine::Step(std::span<const SequenceTokens> batch, std::span<const size_
 }
 
 Status Engine::Logits(std::span<const size_t> wanted, std::span<float> logits) {
+  if (Status status = CheckLogits(wanted, logits); !status.ok()) return status;
   command_.Begin(CommandKind::kLogits);
   command_.Add(static_cast<int64_t>(wanted.size()));
   for (const size_t token : wanted) command_.Add(static_cast<int64_t>(token));
@@ -130,6 +147,18 @@ Result<int64_t> Engine::ForkSequence(int64_t parent) {
   command_.Add(parent);
   if (Status status = Order(); !status.ok()) return status;
   return made_sequence_;
+}
+
+Status Engine::ExecuteFork(int64_t parent) {
+  KvCache& cache = transformer_.attention().cache();
+  const Result<int64_t> child = cache.ForkSequence(parent);
+  const Status status = Agree(*StateOf(communicator_).transport, child.status());
+  if (status.ok()) made_sequence_ = *child;
+  if (status.ok() || !child.ok()) return status;
+  // Another rank lacks the memory.
+  const Status removed = cache.RemoveSequence(*child);
+  PANDO_CHECK(removed.ok());
+  return status;
 }
 
 Status Engine::RemoveSequence(int64_t sequence) {

@@ -10,6 +10,9 @@
 //
 // Whatever the front calls is one small message to the workers, then the same call on every rank. The workers' wait for
 // it has the communicator's deadline: a front that itself waits for a person calls KeepAlive now and then.
+//
+// A call that cannot be done (there is no such sequence, no such file, no memory for a context) fails on all ranks,
+// changes nothing, and the engine goes on. After one that fails half-way (a rank is lost) all others return its Status.
 #ifndef PANDO_SRC_ENGINE_ENGINE_H_
 #define PANDO_SRC_ENGINE_ENGINE_H_
 
@@ -49,7 +52,7 @@ class Engine {
   Status RemoveSequence(int64_t sequence);
   // The sequence's tokens so far.
   int64_t NumTokens(int64_t sequence) const;
-  // The memory for `num_tokens` more tokens, on all ranks, or why there is none.
+  // The memory for a sequence of `num_tokens` tokens, on all ranks, or why there is none.
   Status Reserve(int64_t num_tokens);
 
   // Transformer::Step, then the logits of the step's tokens `wanted` ([wanted][vocabulary]).
@@ -75,13 +78,16 @@ class Engine {
   Status Order(std::span<float> logits = {});
   // On every rank: what command_ says.
   Status Execute(std::span<float> logits);
+  Status ExecuteFork(int64_t parent);
   Status ExecuteStep(CommandReader& reader, std::span<float> logits);
   Status ExecuteFigures();
   Status Serve();
+  Status CheckLogits(std::span<const size_t> wanted, std::span<const float> logits) const;
 
   Communicator& communicator_;
   Transformer& transformer_;
   Command command_;
+  Status broken_;  // what made this rank lose step with the others
   int64_t made_sequence_ = -1;
   std::vector<RankFigures> figures_;
   // Scratch of reading a step.

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "src/base/check.h"
 #include "src/base/clock.h"
+#include "src/base/errors.h"
 
 namespace pando {
 
@@ -18,7 +18,9 @@ Generator::Generator(Engine& engine, int64_t sequence, bool with_fingerprint, st
       fingerprint_(Fingerprint({})) {}
 
 Status Generator::Prefill(std::span<const int32_t> tokens, const std::function<bool(size_t done)>& on_progress) {
+  if (tokens.empty()) return Status();
   if (Status status = Finish(); !status.ok()) return status;
+  has_logits_ = false;
   const double start = NowSeconds();
   const auto step = static_cast<size_t>(engine_.options().max_tokens);
   for (size_t first = 0; first < tokens.size(); first += step) {
@@ -28,6 +30,7 @@ Status Generator::Prefill(std::span<const int32_t> tokens, const std::function<b
     Status status = engine_.Step({&part, 1}, std::span(wanted).first(is_last ? 1 : 0),
                                  is_last ? std::span(logits_) : std::span<float>());
     if (!status.ok()) return status;
+    has_logits_ = is_last;
     history_.insert(history_.end(), part.tokens.begin(), part.tokens.end());
     times_.prompt_tokens += static_cast<int64_t>(part.tokens.size());
     if (on_progress && !on_progress(first + part.tokens.size())) break;
@@ -45,7 +48,7 @@ Result<int32_t> Generator::Next(Sampler& sampler) {
     times_.decode_seconds += NowSeconds() - start;
     ++times_.decode_tokens;
   }
-  PANDO_CHECK(!history_.empty());
+  if (!has_logits_) return InvalidArgument("there is nothing to go on from: a whole prompt comes first");
   if (with_fingerprint_) fingerprint_ = Fingerprint(logits_, fingerprint_);
   history_.push_back(sampler.Sample(logits_, history_));
   last_is_pending_ = true;
@@ -54,6 +57,7 @@ Result<int32_t> Generator::Next(Sampler& sampler) {
 
 Status Generator::Finish() {
   if (!std::exchange(last_is_pending_, false)) return Status();
+  has_logits_ = false;
   const SequenceTokens part = {sequence_, {&history_.back(), 1}};
   return engine_.Step({&part, 1}, {}, {});
 }

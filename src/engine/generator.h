@@ -35,7 +35,7 @@ class Generator {
   Generator(Engine& engine, int64_t sequence, bool with_fingerprint, std::vector<int32_t> history = {});
 
   // Adds the tokens, in steps of the engine's size. on_progress (may be empty) is told how many are done; where it
-  // returns false the rest is left out.
+  // returns false the rest is left out, and there is no token to pick before the next prompt.
   Status Prefill(std::span<const int32_t> tokens, const std::function<bool(size_t done)>& on_progress);
 
   // Picks a token. It is computed, and seen by later ones, when the next is asked for.
@@ -54,6 +54,7 @@ class Generator {
   const bool with_fingerprint_;
   std::vector<int32_t> history_;
   bool last_is_pending_ = false;  // the last token of the history is not yet in the cache
+  bool has_logits_ = false;       // logits_ are those of the last token in the cache
   std::vector<float> logits_;
   uint64_t fingerprint_;
   GeneratorTimes times_;

@@ -183,6 +183,9 @@ Result<std::shared_ptr<const Model>> Model::Load(const std::string& path, const 
   Result<ModelConfig> config = ReadModelConfig(*file, overrides);
   if (!config.ok()) return config.status();
   if (Status status = ReadRopeDivisors(*file, *config); !status.ok()) return status;
+  if (Status status = CheckRope(config->rope); !status.ok()) {
+    return InvalidArgument("{}: {}", path, status.message());
+  }
   Result<ModelWeights> weights = FindWeights(*file, *config);
   if (!weights.ok()) return weights.status();
   return std::shared_ptr<const Model>(

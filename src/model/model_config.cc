@@ -22,6 +22,9 @@ constexpr std::array kArchitectures = {
 constexpr uint64_t kMaxWidth = uint64_t{1} << 24;
 constexpr uint64_t kMaxLayers = 4096;
 constexpr uint64_t kMaxContext = uint64_t{1} << 40;
+constexpr uint64_t kMaxVocabulary = uint64_t{1} << 30;
+// In radians per token: far above what any model has, 1, and low enough for the angle of any position to be exact.
+constexpr double kMaxFrequency = 1024;
 
 // Reads keys of one architecture ("llama.block_count") and keeps the first complaint.
 class KeyReader {
@@ -75,7 +78,7 @@ class KeyReader {
 
  private:
   void Complain(std::string_view key, const GgufValue* value, std::string_view wanted) {
-    Fail(InvalidArgument("{}: key {} is {}: it must be {}", file_.path(), Name(key),
+    Fail(InvalidArgument("key {} is {}: it must be {}", Name(key),
                          value == nullptr ? std::string("missing") : Describe(*value), wanted));
   }
 
@@ -107,6 +110,9 @@ RopeRule ReadRope(KeyReader& keys, const ModelConfig& config, const RopeOverride
   }
   rope.base = overrides.base.value_or(keys.Positive("rope.freq_base", 10000));
   rope.scaling = overrides.scaling.value_or(ReadScaling(keys));
+  // A factor alone means the plain way to use it.
+  const bool has_only_factor = overrides.factor.has_value() && !overrides.scaling.has_value();
+  if (has_only_factor && rope.scaling == RopeScaling::kNone) rope.scaling = RopeScaling::kLinear;
   rope.factor = overrides.factor.value_or(keys.Positive("rope.scaling.factor", keys.Positive("rope.scale_linear", 1)));
   rope.original_context = overrides.original_context.value_or(
       keys.Positive("rope.scaling.original_context_length", static_cast<double>(config.training_context)));
@@ -147,9 +153,22 @@ void RefuseUnknownFeatures(KeyReader& keys) {
   }
 }
 
-size_t VocabularyOf(const GgufFile& file) {
+// Above 0 as float32 too.
+float ReadEpsilon(KeyReader& keys) {
+  constexpr std::string_view kKey = "attention.layer_norm_rms_epsilon";
+  const double epsilon = keys.Positive(kKey);
+  if (epsilon >= 1e-30 && epsilon <= 1) return static_cast<float>(epsilon);
+  keys.Fail(InvalidArgument("key {} is {}: it must be from 1e-30 to 1", keys.Name(kKey), epsilon));
+  return 1;
+}
+
+// Tokens are numbered by 32-bit integers.
+size_t ReadVocabulary(const GgufFile& file, KeyReader& keys) {
   const GgufTensor* embedding = file.FindTensor("token_embd.weight");
-  return embedding != nullptr && embedding->shape.size() >= 2 ? embedding->shape[1] : 0;
+  if (embedding == nullptr || embedding->shape.size() < 2) return 0;
+  const uint64_t size = embedding->shape[1];
+  if (size > kMaxVocabulary) keys.Fail(InvalidArgument("a vocabulary of {} tokens: at most {}", size, kMaxVocabulary));
+  return size;
 }
 
 }  // namespace
@@ -175,8 +194,8 @@ Result<ModelConfig> ReadModelConfig(const GgufFile& file, const RopeOverrides& o
   config.hidden = keys.Size("embedding_length", kMaxWidth);
   config.ffn = keys.Size("feed_forward_length", kMaxWidth);
   config.training_context = static_cast<int64_t>(keys.Size("context_length", kMaxContext));
-  config.rms_epsilon = static_cast<float>(keys.Positive("attention.layer_norm_rms_epsilon"));
-  config.vocabulary = VocabularyOf(file);
+  config.rms_epsilon = ReadEpsilon(keys);
+  config.vocabulary = ReadVocabulary(file, keys);
   if (keys.HasNonzero("attention.sliding_window")) {
     config.window = static_cast<int64_t>(keys.Size("attention.sliding_window", kMaxContext));
   }
@@ -185,6 +204,19 @@ Result<ModelConfig> ReadModelConfig(const GgufFile& file, const RopeOverrides& o
   if (keys.status().ok()) config.rope = ReadRope(keys, config, overrides);
   if (!keys.status().ok()) return InvalidArgument("{}: {}", file.path(), keys.status().message());
   return config;
+}
+
+Status CheckRope(const RopeRule& rope) {
+  for (const double frequency : RopeFrequencies(rope)) {
+    if (frequency >= 0 && frequency <= kMaxFrequency) continue;
+    return InvalidArgument(
+        "its rotation would turn by {} radians per token: base {}, factor {} or context {} cannot be right", frequency,
+        rope.base, rope.factor, rope.original_context);
+  }
+  const double magnitude = RopeMagnitude(rope);
+  if (magnitude > 0 && magnitude < 1e6) return Status();
+  return InvalidArgument("its rotation would multiply by {}: factor {} or attention factor {} cannot be right",
+                         magnitude, rope.factor, rope.attention_factor);
 }
 
 }  // namespace pando

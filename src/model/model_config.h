@@ -1,5 +1,5 @@
 // ModelConfig: what a model file says of a Llama-family model's shape. Architectures differ in a few facts of a layer
-// (architecture.h); there is one description of all of them.
+// (Architecture); there is one description of all of them.
 //
 //   Result<ModelConfig> config = ReadModelConfig(file, {});
 #ifndef PANDO_SRC_MODEL_MODEL_CONFIG_H_
@@ -30,7 +30,7 @@ Result<Architecture> FindArchitecture(std::string_view name);
 // What the user sets in place of what the file says.
 struct RopeOverrides {
   std::optional<RopeScaling> scaling;
-  std::optional<double> factor;  // by which the context is stretched
+  std::optional<double> factor;  // by which the context is stretched; linearly, where neither file nor user says how
   std::optional<double> base;
   std::optional<double> original_context;  // of YaRN
 };
@@ -56,6 +56,9 @@ struct ModelConfig {
 
 // Everything is checked: numbers that contradict each other, or lie beyond any model, are errors that name the key.
 Result<ModelConfig> ReadModelConfig(const GgufFile& file, const RopeOverrides& overrides);
+
+// Numbers that each may be right can make a rotation that is none. With the divisors, which are a tensor.
+Status CheckRope(const RopeRule& rope);
 
 }  // namespace pando
 

@@ -92,7 +92,10 @@ Status Transformer::GrowBuffers() {
 }
 
 Status Transformer::Reserve(int64_t num_tokens) {
-  const Status mine = attention_->cache().Reserve(num_tokens);
+  if (num_tokens < 0) return InvalidArgument("{} tokens cannot be reserved: it must be 0 or more", num_tokens);
+  // More than any memory holds stays so, and does not overflow.
+  constexpr int64_t kTooMany = int64_t{1} << 56;
+  const Status mine = attention_->cache().Reserve(std::min(num_tokens, kTooMany), options_.max_tokens);
   return Agree(*StateOf(communicator_).transport, mine);
 }
 
@@ -108,13 +111,16 @@ void Transformer::ForTokens(Function&& function) {
 
 // ---- A step
 
-Status Transformer::CheckBatch(std::span<const SequenceTokens> batch) const {
+Status Transformer::CheckBatch(std::span<const SequenceTokens> batch) {
+  if (batch.empty()) return InvalidArgument("a step of no tokens");
   size_t num_tokens = 0;
+  sequences_.clear();
   for (const SequenceTokens& part : batch) {
     if (!attention_->cache().HasSequence(part.sequence))
       return InvalidArgument("there is no sequence {}", part.sequence);
     if (part.tokens.empty()) return InvalidArgument("sequence {} gets no tokens in this step", part.sequence);
     num_tokens += part.tokens.size();
+    sequences_.push_back(part.sequence);
     for (const int32_t token : part.tokens) {
       if (token < 0 || static_cast<size_t>(token) >= model_->config().vocabulary) {
         return InvalidArgument("there is no token {}: the vocabulary has {}", token, model_->config().vocabulary);
@@ -124,11 +130,45 @@ Status Transformer::CheckBatch(std::span<const SequenceTokens> batch) const {
   if (num_tokens > static_cast<size_t>(options_.max_tokens)) {
     return InvalidArgument("a step of {} tokens: it takes at most {}", num_tokens, options_.max_tokens);
   }
+  std::ranges::sort(sequences_);
+  const auto twice = std::ranges::adjacent_find(sequences_);
+  if (twice != sequences_.end()) return InvalidArgument("sequence {} occurs twice in a step", *twice);
   return Status();
 }
 
+Status Transformer::TakePages(std::span<const SequenceTokens> batch) {
+  KvCache& cache = attention_->cache();
+  const int64_t num_layers = cache.options().num_layers;
+  const int64_t chunk_tokens = cache.options().tree.chunk_tokens;
+  const size_t kv_rows = model_->config().kv_rows();
+  bool begins_chunk = false;
+  Status mine;
+  for (const SequenceTokens& part : batch) {
+    const int64_t num_tokens = cache.num_tokens(0, part.sequence);
+    // All queries of the tokens so far are answered.
+    for (int64_t layer = 0; layer < num_layers; ++layer) cache.ReleaseUnseen(layer, part.sequence, num_tokens);
+    const int64_t room = (chunk_tokens - num_tokens % chunk_tokens) % chunk_tokens;
+    if (static_cast<int64_t>(part.tokens.size()) <= room) continue;
+    begins_chunk = true;
+    const size_t floats = part.tokens.size() * kv_rows;
+    for (int64_t layer = 0; layer < num_layers && mine.ok(); ++layer) {
+      mine = cache.PrepareAppend(layer, part.sequence, floats, floats);
+    }
+  }
+  // Whether a page is needed, all ranks know; whether there is one, each rank alone.
+  return begins_chunk ? Agree(*StateOf(communicator_).transport, mine) : Status();
+}
+
 Status Transformer::Step(std::span<const SequenceTokens> batch) {
+  if (!in_step_) return Failed("an earlier step failed half-way: the ranks are out of step");
   if (Status status = CheckBatch(batch); !status.ok()) return status;
+  if (Status status = TakePages(batch); !status.ok()) return status;
+  const Status status = RunStep(batch);
+  in_step_ = status.ok();
+  return status;
+}
+
+Status Transformer::RunStep(std::span<const SequenceTokens> batch) {
   const double start = NowSeconds();
   Embed(batch);
   for (size_t layer = 0; layer < model_->config().num_layers; ++layer) {
@@ -281,16 +321,20 @@ Status Transformer::Logits(std::span<const size_t> tokens, std::span<float> logi
     return InvalidArgument("logits have {} floats: they must have {} (tokens x vocabulary)", logits.size(),
                            tokens.size() * config.vocabulary);
   }
+  for (const size_t token : tokens) {
+    if (token >= num_tokens_) return InvalidArgument("the last step had {} tokens: no number {}", num_tokens_, token);
+  }
+  if (!in_step_) return Failed("an earlier step failed half-way: the ranks are out of step");
   const double start = NowSeconds();
   for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i] >= num_tokens_)
-      return InvalidArgument("the last step had {} tokens: no number {}", num_tokens_, tokens[i]);
     RmsNorm(residual_.as<float>() + tokens[i] * config.hidden, model_->weights().output_norm.data(), config.hidden,
             config.rms_epsilon, normed_.as<float>() + i * config.hidden);
   }
   const WeightMatrix& output = model_->weights().output;
   product_.SetInput({&output, 1}, normed_.as<float>(), tokens.size());
-  if (Status status = product_.MultiplyToFront(output, is_front ? logits.data() : nullptr); !status.ok()) return status;
+  const Status status = product_.MultiplyToFront(output, is_front ? logits.data() : nullptr);
+  in_step_ = status.ok();
+  if (!status.ok()) return status;
   times_.gather_seconds += product_.TakeGatherSeconds();
   times_.total_seconds += NowSeconds() - start;
   return Status();

@@ -8,6 +8,10 @@
 // All ranks make the same calls with the same arguments, in the same order. The logits of a token are the same bits
 // whatever the number of ranks and threads, the strategy (but `paper`), the pieces of the prompt, and what else is in
 // the batch.
+//
+// A call whose arguments are wrong, or for which a machine lacks the memory for keys and values, fails on all ranks and
+// changes nothing. One that fails half-way, because a rank is lost or lacks memory for a buffer, leaves the ranks out
+// of step, and in_step() says so: nothing more can be done with the group.
 #ifndef PANDO_SRC_MODEL_TRANSFORMER_H_
 #define PANDO_SRC_MODEL_TRANSFORMER_H_
 
@@ -62,7 +66,7 @@ class Transformer {
   RankAttention& attention() { return *attention_; }
   const RankAttention& attention() const { return *attention_; }
 
-  // Gets the memory for `num_tokens` more tokens now, or says, on all ranks, that a machine does not have it.
+  // Gets the memory for a sequence of `num_tokens` tokens now, or says, on all ranks, that a machine does not have it.
   Status Reserve(int64_t num_tokens);
 
   // The tokens of the batch, at most options.max_tokens together, go through all layers. A sequence may occur once.
@@ -72,6 +76,9 @@ class Transformer {
   // may give none. At most options.max_tokens; perplexity asks in small pieces, for the sake of memory.
   Status Logits(std::span<const size_t> tokens, std::span<float> logits);
 
+  // False once a call failed half-way on this rank.
+  bool in_step() const { return in_step_; }
+
   // Since the last call.
   TransformerTimes TakeTimes();
 
@@ -79,13 +86,16 @@ class Transformer {
   Transformer(Communicator& communicator, std::shared_ptr<const Model> model, const TransformerOptions& options,
               size_t num_threads);
 
-  Status CheckBatch(std::span<const SequenceTokens> batch) const;
+  Status CheckBatch(std::span<const SequenceTokens> batch);
+  // The pages for the batch's tokens in all layers, or none of them on any rank.
+  Status TakePages(std::span<const SequenceTokens> batch);
+  Status RunStep(std::span<const SequenceTokens> batch);
   Status GrowBuffers();
   void Embed(std::span<const SequenceTokens> batch);
   Status RunLayer(int64_t layer_idx, std::span<const SequenceTokens> batch);
   Status Attend(int64_t layer_idx, const LayerWeights& layer, std::span<const SequenceTokens> batch);
   Status FeedForward(const LayerWeights& layer);
-  // From [tokens][q | k | v] as the products left it to heads_: biases, norms of heads, rotation.
+  // From [tokens][q | k | v] as the products left it to q_, k_ and v_: biases, norms of heads, rotation.
   void SplitHeads(const LayerWeights& layer);
   void SplitHeadsOf(const LayerWeights& layer, size_t token);
   Status AttendBatch(int64_t layer_idx, std::span<const SequenceTokens> batch);
@@ -104,10 +114,12 @@ class Transformer {
   ShardedProduct product_;
   std::vector<double> frequencies_;
   double rope_magnitude_ = 1;
+  bool in_step_ = true;
 
   // Of the current step. Shapes with n = tokens of the step.
   size_t num_tokens_ = 0;
   std::vector<SequenceQueries> queries_;
+  std::vector<int64_t> sequences_;
   AlignedBuffer residual_;   // [n][hidden]
   AlignedBuffer normed_;     // [n][hidden]
   AlignedBuffer projected_;  // [n][q | k | v], then [n][hidden] of the layer's outputs

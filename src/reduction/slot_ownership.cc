@@ -19,8 +19,9 @@ Status CheckRankCount(int64_t num_slots, int64_t num_ranks) {
     return InvalidArgument("{} ranks cannot share {} slots: each rank owns at least one, and {} slots are the most",
                            num_ranks, num_slots, kMaxSlots);
   }
-  return InvalidArgument("{} ranks cannot share {} slots: each rank owns at least one; set num_slots to {} or more",
-                         num_ranks, num_slots, std::bit_ceil(static_cast<uint64_t>(num_ranks)));
+  return InvalidArgument(
+      "{} ranks cannot share {} slots: each rank owns at least one; set num_slots (--slots) to {} or more", num_ranks,
+      num_slots, std::bit_ceil(static_cast<uint64_t>(num_ranks)));
 }
 
 Status CheckWeights(std::span<const double> weights) {

@@ -90,7 +90,8 @@ TEST(EqualRangesTest, MeetAtTheMiddleOfTheTreeForAnEvenRankCount) {
 TEST(EqualRangesTest, SayHowToHaveMoreRanks) {
   const Status status = EqualRanges(64, 65).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), AllOf(HasSubstr("65 ranks"), HasSubstr("64 slots"), HasSubstr("num_slots to 128")));
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("65 ranks"), HasSubstr("64 slots"), HasSubstr("num_slots (--slots) to 128")));
   EXPECT_THAT(EqualRanges(64, 70000).status().message(), HasSubstr("65536 slots are the most"));
 }
 
@@ -135,7 +136,8 @@ TEST(WeightedRangesTest, RejectWeightsThatMeanNothing) {
   }
   EXPECT_THAT(WeightedRanges(64, std::vector<double>{0, 0}).status().message(), HasSubstr("none of the 2 weights"));
   EXPECT_THAT(WeightedRanges(64, {}).status().message(), HasSubstr("none of the 0 weights"));
-  EXPECT_THAT(WeightedRanges(2, std::vector<double>{1, 1, 1}).status().message(), HasSubstr("num_slots to 4"));
+  EXPECT_THAT(WeightedRanges(2, std::vector<double>{1, 1, 1}).status().message(),
+              HasSubstr("num_slots (--slots) to 4"));
 }
 
 RC_GTEST_PROP(WeightedRangesTest, CoverAllSlotsAndNeverFavourASmallerWeight, ()) {
