@@ -34,9 +34,10 @@ size_t MultiplyScratchBytes(size_t columns);
 
 // out[t * out_stride + r - first_row] for the rows first_row .. first_row + num_rows and all tokens of x, which has the
 // form FormOf(w.type) and w.columns columns. One thread; runs on the chosen SIMD target; allocates nothing. Fastest
-// where num_rows is a multiple of 16.
+// where num_rows is a multiple of 16, and with few tokens where a thread has many neighbouring rows. `next_rows` is
+// where the thread will read weights after these, if known: with few tokens it is prefetched towards the end.
 void MultiplyRows(const WeightMatrix& w, size_t first_row, size_t num_rows, const Activations& x, float* out,
-                  size_t out_stride, std::byte* scratch);
+                  size_t out_stride, std::byte* scratch, const std::byte* next_rows = nullptr);
 
 }  // namespace pando
 

@@ -23,7 +23,13 @@ HWY_BEFORE_NAMESPACE();
 namespace pando {
 namespace HWY_NAMESPACE {
 
-constexpr size_t kMaxRowTokens = 4;
+// How far ahead of the kernel memory is asked for, and into which cache: the second level, since the first cannot have
+// so many lines under way (Zen 4, two threads: 24 GB/s at best into the first level, 35 to 38 into the second).
+constexpr size_t kPrefetchAhead = 12 << 10;
+
+HWY_INLINE void PrefetchBytes(const std::byte* from, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += 64) PrefetchLine<2>(from + at);
+}
 
 // 32 columns of eight rows: of rows i and i + 4 in low[i], high[i].
 struct RowBytes {
@@ -143,14 +149,9 @@ HWY_INLINE void AddBlock(const RowBytes& rows, const Scales& scales, size_t grou
   }
 }
 
-// Asks for the cache lines [from, from + bytes) of what is read next.
-HWY_INLINE void PrefetchBytes(const std::byte* from, size_t bytes) {
-  for (size_t at = 0; at < bytes; at += 64) PrefetchLine<1>(from + at);
-}
-
-// out[t][lane] for eight rows. `next` is what will be read after them, prefetched meanwhile.
+// out[t][lane] for eight rows. As many bytes as they have are prefetched from `ahead` on.
 template <WeightType kType, size_t kTokens>
-HWY_NOINLINE void MultiplyEightRows(const RowPointers& rows, size_t blocks, const ByteToken* x, const std::byte* next,
+HWY_NOINLINE void MultiplyEightRows(const RowPointers& rows, size_t blocks, const ByteToken* x, const std::byte* ahead,
                                     float (*out)[kTileRows]) {
   constexpr WeightTypeInfo kInfo = InfoOf(kType);
   constexpr size_t kParts = kInfo.block_values / kActivationBlock;
@@ -162,8 +163,8 @@ HWY_NOINLINE void MultiplyEightRows(const RowPointers& rows, size_t blocks, cons
   for (size_t first = 0; first < blocks; first += kParts) {
     GroupScales<kParts * kGroups> scales;
     TypeOf<kType>::ReadScales(rows, offset, scales);
-    PrefetchBytes(next, kTileRows * kInfo.block_bytes);
-    next += kTileRows * kInfo.block_bytes;
+    PrefetchBytes(ahead, kTileRows * kInfo.block_bytes);
+    ahead += kTileRows * kInfo.block_bytes;
     for (size_t part = 0; part < kParts; ++part) {
       RowBytes bytes;
       PANDO_UNROLL
@@ -190,15 +191,28 @@ HWY_INLINE RowPointers PointersTo(const std::byte* first, size_t row_bytes, size
   return pointers;
 }
 
+// What to prefetch while rows at `offset` of `bytes` are read: what lies ahead, then what the thread reads next if that
+// is known, and else something that is there already.
+HWY_INLINE const std::byte* AheadOf(const std::byte* rows, size_t offset, size_t bytes, const std::byte* next_rows) {
+  const size_t ahead = offset + kPrefetchAhead;
+  if (ahead < bytes) return rows + ahead;
+  return next_rows != nullptr ? next_rows + (ahead - bytes) : rows + offset;
+}
+
 // Rows from `first` on, without gaps, times kTokens tokens: out[t * out_stride + row].
 template <WeightType kType, size_t kTokens>
-void MultiplyFewTokens(const std::byte* first, size_t row_bytes, size_t num_rows, size_t blocks, const ByteToken* x,
-                       float* out, size_t out_stride) {
+void MultiplyFewTokens(const std::byte* first, size_t row_bytes, size_t num_rows, const Activations& x, float* out,
+                       size_t out_stride, const std::byte* next_rows) {
+  ByteToken tokens[kTokens];
+  for (size_t t = 0; t < kTokens; ++t) tokens[t] = x.bytes(t);
+  const size_t bytes = num_rows * row_bytes;
+  PrefetchBytes(first, std::min(bytes, kPrefetchAhead));
   for (size_t row = 0; row < num_rows; row += kTileRows) {
     const size_t rows = std::min(kTileRows, num_rows - row);
-    const std::byte* tile = first + row * row_bytes;
+    const size_t offset = row * row_bytes;
     float sums[kTokens][kTileRows];
-    MultiplyEightRows<kType, kTokens>(PointersTo(tile, row_bytes, rows), blocks, x, tile + kTileRows * row_bytes, sums);
+    MultiplyEightRows<kType, kTokens>(PointersTo(first + offset, row_bytes, rows), x.blocks(), tokens,
+                                      AheadOf(first, offset, bytes, next_rows), sums);
     for (size_t t = 0; t < kTokens; ++t) std::memcpy(out + t * out_stride + row, sums[t], rows * sizeof(float));
   }
 }
