@@ -56,7 +56,7 @@ class Oracle:
 
     def tokenize(self, text, add_special=False, parse_special=False):
         """Tokens of a byte string, however it is encoded."""
-        capacity = len(text) + 16
+        capacity = 3 * len(text) + 16  # a byte that is no text becomes U+FFFD: three bytes, at most three tokens
         tokens = (api.llama_token * capacity)()
         count = api.llama_tokenize(self._vocabulary, text, len(text), tokens, capacity, add_special, parse_special)
         if count < 0:

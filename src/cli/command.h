@@ -22,6 +22,7 @@ struct Command {
 extern const Command kGenerateCommand;
 extern const Command kInfoCommand;
 extern const Command kInspectCommand;
+extern const Command kLogitsCommand;
 extern const Command kBenchAttentionCommand;
 extern const Command kBenchDecodeCommand;
 extern const Command kDemoCommand;

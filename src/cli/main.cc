@@ -40,7 +40,7 @@ struct Group {
 };
 
 std::vector<const Command*> TopCommands() {
-  return {&kGenerateCommand, &kInspectCommand, &kDemoCommand, &kInfoCommand, &kTopologyCommand};
+  return {&kGenerateCommand, &kInspectCommand, &kLogitsCommand, &kDemoCommand, &kInfoCommand, &kTopologyCommand};
 }
 
 std::vector<Group> Groups() {

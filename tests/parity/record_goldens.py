@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Records what llama.cpp says about the corpus, the real model and the tiny models, as tests/parity/golden/*.json.
+
+    record_goldens.py MODEL [tokens] [tiny] [logits] [greedy] [perplexity]      default: all
+
+Runs in the virtual environment of benchmarks/llama_cpp (benchmarks/llama_cpp/compare --python prints its interpreter).
+Beside llama.cpp's logits stand those of the model's twin, the same weights as float32, in which no activation is rounded:
+the distance between the two is how far rounding moves logits, and the tests allow Pando as much.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+
+import goldens
+import make_tiny_models
+import tiny_models
+
+sys.path.insert(0, str(goldens.ROOT / "benchmarks/llama_cpp"))
+from oracle import Oracle, describe  # noqa: E402
+from twin import write_twin  # noqa: E402
+
+
+def save(name, model, settings, content):
+    header = {"made_by": describe(), "model": model, "settings": settings}
+    lines = [f"{json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in {**header, **content}.items()]
+    goldens.GOLDEN.mkdir(exist_ok=True)
+    (goldens.GOLDEN / name).write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(name, flush=True)
+
+
+def rounded(values):
+    return [float(f"{value:.6g}") for value in values]
+
+
+def token_digests(path):
+    """Digests of all files of the corpus: as plain text, and with special tokens read and added."""
+    with Oracle(path, vocabulary_only=True) as oracle:
+        texts = {file.name: file.read_bytes() for file in goldens.corpus_files()}
+        plain = {name: goldens.digest(oracle.tokenize(text)) for name, text in texts.items()}
+        special = {name: goldens.digest(oracle.tokenize(text, add_special=True, parse_special=True))
+                   for name, text in texts.items()}
+    return {"plain": plain, "special": special}
+
+
+def record_tokens(model):
+    save("tokens.json", model.name, "llama_tokenize; plain: add_special and parse_special false, special: both true",
+         token_digests(model))
+    # One line per vocabulary; ids themselves would be most of the file.
+    vocabularies = {path.stem: token_digests(path) for path in sorted(goldens.MODELS.glob("vocab-*.gguf"))}
+    for digests in vocabularies.values():
+        for files in digests.values():
+            for entry in files.values():
+                if entry["count"] > 300:
+                    entry.pop("ids", None)
+    save("tiny_tokens.json", "tests/parity/models/vocab-*.gguf", "as in tokens.json", vocabularies)
+
+
+def tiny_logits(path, window):
+    with Oracle(path, context=256, kv_type="f32", threads=1) as oracle:
+        if window:
+            return {goldens.TINY_LAST: oracle.windowed_logits(goldens.TINY_TOKENS, window)}
+        logits = oracle.logits(goldens.TINY_TOKENS)
+        return {position: logits[position] for position in goldens.TINY_POSITIONS}
+
+
+def record_tiny():
+    content = {}
+    with tempfile.TemporaryDirectory() as folder:
+        twins = pathlib.Path(folder)
+        for model in tiny_models.all_models():
+            make_tiny_models.write_model(twins / f"{model.name}.gguf", model, as_float32=True)
+            own = tiny_logits(goldens.MODELS / f"{model.name}.gguf", model.window)
+            exact = tiny_logits(twins / f"{model.name}.gguf", model.window)
+            content[model.name] = {
+                str(position): {"rms": float(f"{goldens.rms(own[position], exact[position]):.4g}"),
+                                "spread": float(f"{exact[position].std():.4g}"),
+                                "logits": rounded(own[position]), "exact": rounded(exact[position])}
+                for position in own}
+            print(model.name, {p: (c["rms"], c["spread"]) for p, c in content[model.name].items()}, flush=True)
+    save("tiny_logits.json", "tests/parity/models/*.gguf",
+         "KV f32, flash attention off, 1 thread, tokens goldens.TINY_TOKENS; a window by taking tokens out of the cache",
+         content)
+
+
+def top_logits(logits, exact):
+    """The highest logits with the same tokens' exact ones, and how far all of them are apart."""
+    best = np.argsort(-logits, kind="stable")[:goldens.TOP]
+    apart = logits - exact
+    return {"tokens": best.tolist(), "logits": rounded(logits[best]), "exact": rounded(exact[best]),
+            "rms": float(f"{np.sqrt((apart ** 2).mean()):.4g}"), "max": float(f"{np.abs(apart).max():.4g}")}
+
+
+def logits_of(path, texts):
+    """For each (tokens, positions), rows of logits."""
+    with Oracle(path, context=1024, threads=2) as oracle:
+        return [oracle.logits(tokens)[positions] for tokens, positions in texts]
+
+
+def record_logits(model):
+    with Oracle(model, vocabulary_only=True) as oracle:
+        tokens = [oracle.tokenize(prompt.encode(), parse_special=True) for prompt in goldens.prompts()]
+        chronicle = oracle.tokenize(goldens.CHRONICLE.read_bytes())[:max(goldens.CHRONICLE_POSITIONS) + 1]
+    texts = [(ids, [len(ids) - 1]) for ids in tokens] + [(chronicle, goldens.CHRONICLE_POSITIONS)]
+    with tempfile.TemporaryDirectory() as folder:
+        twin = pathlib.Path(folder, "twin.gguf")
+        write_twin(model, twin)
+        pairs = list(zip(logits_of(model, texts), logits_of(twin, texts)))
+    content = {
+        "prompts": [{"ids": ids, **top_logits(own[0], exact[0])} for ids, (own, exact) in zip(tokens, pairs)],
+        "chronicle": {str(position): top_logits(own, exact) for position, own, exact in
+                      zip(goldens.CHRONICLE_POSITIONS, *pairs[-1])}}
+    save("logits.json", model.name, "KV f16, flash attention off, chunks of 512; the twin has float32 weights", content)
+
+
+def record_greedy(model):
+    with Oracle(model, context=1024) as oracle:
+        runs = []
+        for prompt in goldens.prompts():
+            tokens = oracle.tokenize(prompt.encode(), parse_special=True)
+            chosen, candidates = oracle.greedy(tokens, goldens.GREEDY_TOKENS)
+            runs.append({"prompt_tokens": len(tokens), "tokens": chosen,
+                         "candidates": [[[t, float(f"{x:.6g}")] for t, x in pair] for pair in candidates],
+                         "text": oracle.detokenize(chosen).decode(errors="replace")})
+    save("greedy.json", model.name, "KV f16, flash attention off; the highest logit each time, past end-of-text tokens too",
+         {"runs": runs})
+
+
+def record_perplexity(model):
+    content = {}
+    for kv_type, flash in (("f16", False), ("q8_0", True), ("f32", False)):  # q8_0 values need flash attention
+        with Oracle(model, context=goldens.PERPLEXITY_TOKENS, kv_type=kv_type, flash_attention=flash) as oracle:
+            tokens = oracle.tokenize(goldens.CHRONICLE.read_bytes())[:goldens.PERPLEXITY_TOKENS]
+            content[kv_type] = {"tokens": len(tokens), "flash_attention": flash, "perplexity": oracle.perplexity(tokens)}
+            print(kv_type, content[kv_type], flush=True)
+    save("perplexity.json", model.name, "the first tokens of examples/data/chronicle.txt in one context; tokens 1, 2, ... count",
+         content)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=pathlib.Path)
+    parser.add_argument("parts", nargs="*")
+    arguments = parser.parse_args()
+    parts = {"tokens": record_tokens, "tiny": lambda model: record_tiny(), "logits": record_logits,
+             "greedy": record_greedy, "perplexity": record_perplexity}
+    for part in arguments.parts or parts:
+        parts[part](arguments.model)
+
+
+if __name__ == "__main__":
+    main()
