@@ -26,6 +26,8 @@ extern const Command kLogitsCommand;
 extern const Command kBenchAttentionCommand;
 extern const Command kBenchDecodeCommand;
 extern const Command kDemoCommand;
+extern const Command kDetokenizeCommand;
+extern const Command kTokenizeCommand;
 extern const Command kTopologyCommand;
 
 // An option with a value, for which `value` holds the default; given twice, the last one counts. Values stay text until

@@ -23,6 +23,7 @@ constexpr const char* kExamples = R"(Examples:
   pando info                              what this machine is and how fast it reads memory
   pando inspect ./model.gguf              what a model file is, and what a context takes in memory
   pando topology --ranks 8                where ranks are, what links cost, how they would merge
+  pando tokenize -m model.gguf -p "Hi"    the tokens of a text
   pando bench attention --contexts 64K    decode attention against the read bandwidth
   pando bench decode --ranks 4            tree attention over ranks against Ring Attention and others
   pando bench attention --help            all options of a command)";
@@ -40,7 +41,8 @@ struct Group {
 };
 
 std::vector<const Command*> TopCommands() {
-  return {&kGenerateCommand, &kInspectCommand, &kLogitsCommand, &kDemoCommand, &kInfoCommand, &kTopologyCommand};
+  return {&kGenerateCommand, &kTokenizeCommand, &kDetokenizeCommand, &kInspectCommand,
+          &kLogitsCommand,   &kDemoCommand,     &kInfoCommand,       &kTopologyCommand};
 }
 
 std::vector<Group> Groups() {
