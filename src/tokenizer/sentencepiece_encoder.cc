@@ -12,8 +12,10 @@
 namespace pando {
 namespace {
 
-// The character that begins at `offset`: as many bytes as its first one promises, whatever they are.
-std::string_view CharacterAt(std::string_view text, size_t offset) {
+// The character that begins at `offset`: as many bytes as its first one promises, whatever they are, unless only whole
+// ones will do.
+std::string_view CharacterAt(std::string_view text, size_t offset, bool only_whole = false) {
+  if (only_whole) return text.substr(offset, DecodeLenient(text, offset).num_bytes);
   return text.substr(offset, Utf8LengthFromLead(static_cast<unsigned char>(text[offset])));
 }
 
@@ -83,11 +85,11 @@ void SentencePieceEncoder::TakeBytes() {
 
 // No token reaches across a place whose two characters are neighbours in no token, so the text falls into words there
 // that can be looked at one by one. In most vocabularies a word ends before every "▁".
-size_t SentencePieceEncoder::EndOfWord(std::string_view text, size_t begin) const {
-  std::string_view character = CharacterAt(text, begin);
+size_t SentencePieceEncoder::EndOfWord(std::string_view text, size_t begin, bool only_whole_characters) const {
+  std::string_view character = CharacterAt(text, begin, only_whole_characters);
   size_t end = begin + character.size();
   while (end < text.size()) {
-    const std::string_view next = CharacterAt(text, end);
+    const std::string_view next = CharacterAt(text, end, only_whole_characters);
     if (!pairs_.contains(PairOf(character, next))) break;
     character = next;
     end += next.size();
@@ -95,19 +97,21 @@ size_t SentencePieceEncoder::EndOfWord(std::string_view text, size_t begin) cons
   return end;
 }
 
-void SentencePieceEncoder::Encode(std::string_view text, std::vector<int32_t>& tokens) const {
+void SentencePieceEncoder::Encode(std::string_view text, bool only_whole_characters,
+                                  std::vector<int32_t>& tokens) const {
   SymbolMerger merger;
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end = EndOfWord(text, begin);
-    EncodeWord(text.substr(begin, end - begin), merger, tokens);
+    const size_t end = EndOfWord(text, begin, only_whole_characters);
+    EncodeWord(text.substr(begin, end - begin), only_whole_characters, merger, tokens);
     begin = end;
   }
 }
 
-void SentencePieceEncoder::EncodeWord(std::string_view word, SymbolMerger& merger, std::vector<int32_t>& tokens) const {
+void SentencePieceEncoder::EncodeWord(std::string_view word, bool only_whole_characters, SymbolMerger& merger,
+                                      std::vector<int32_t>& tokens) const {
   merger.Clear();
   for (size_t offset = 0; offset < word.size();) {
-    const std::string_view character = CharacterAt(word, offset);
+    const std::string_view character = CharacterAt(word, offset, only_whole_characters);
     merger.Add(static_cast<uint32_t>(character.size()), vocabulary_->Find(character).value_or(-1));
     offset += character.size();
   }

@@ -24,8 +24,9 @@ class SentencePieceEncoder {
   static Result<SentencePieceEncoder> Create(const Vocabulary& vocabulary, const std::vector<float>& scores);
 
   // Appends the tokens of `text`, in which "▁" stands for every space. A byte that has no token becomes the unknown
-  // token, or is left out where there is none. Safe to call from several threads.
-  void Encode(std::string_view text, std::vector<int32_t>& tokens) const;
+  // token, or is left out where there is none. `only_whole_characters`: a byte that begins no character stands alone;
+  // otherwise it takes as many bytes with it as it promises. Safe to call from several threads.
+  void Encode(std::string_view text, bool only_whole_characters, std::vector<int32_t>& tokens) const;
 
  private:
   explicit SentencePieceEncoder(const Vocabulary& vocabulary) : vocabulary_(&vocabulary) {}
@@ -33,8 +34,9 @@ class SentencePieceEncoder {
   void TakePriorities(const std::vector<float>& scores);
   void TakePairs();
   void TakeBytes();
-  size_t EndOfWord(std::string_view text, size_t begin) const;
-  void EncodeWord(std::string_view word, SymbolMerger& merger, std::vector<int32_t>& tokens) const;
+  size_t EndOfWord(std::string_view text, size_t begin, bool only_whole_characters) const;
+  void EncodeWord(std::string_view word, bool only_whole_characters, SymbolMerger& merger,
+                  std::vector<int32_t>& tokens) const;
   void AppendBytes(std::string_view bytes, std::vector<int32_t>& tokens) const;
 
   const Vocabulary* vocabulary_;

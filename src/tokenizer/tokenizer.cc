@@ -109,7 +109,7 @@ void Tokenizer::State::EncodeFragment(std::string_view text, InvalidUtf8 invalid
     // Between two special tokens as at the beginning of the text.
     if (adds_space_prefix) AppendWithSpaceMarks(" ", marked);
     AppendWithSpaceMarks(text, marked);
-    return sentencepiece->Encode(marked, tokens);
+    return sentencepiece->Encode(marked, invalid_utf8 == InvalidUtf8::kKeep, tokens);
   }
   if (invalid_utf8 == InvalidUtf8::kKeep || SurvivesLenientDecoding(text)) return bpe->Encode(text, tokens);
   bpe->Encode(ReencodeLenient(text), tokens);
@@ -149,7 +149,10 @@ std::vector<int32_t> Tokenizer::EncodePieces(std::span<const TextPiece> pieces, 
       trusted.push_back(range);
     }
   }
-  return state_->Encode(text, trusted, options);
+  std::vector<int32_t> tokens = state_->Encode(text, trusted, options);
+  const bool is_doubled = options.add_special && adds_bos() && tokens.size() > 1 && tokens[1] == vocabulary().bos();
+  if (is_doubled && !pieces.empty() && pieces.front().is_trusted) tokens.erase(tokens.begin());
+  return tokens;
 }
 
 std::string Tokenizer::Decode(std::span<const int32_t> tokens, bool special) const {

@@ -24,11 +24,13 @@
 
 namespace pando {
 
-// What byte-level BPE makes of bytes that are not UTF-8. (A SentencePiece vocabulary has tokens for them and keeps
-// them.)
+// What becomes of bytes that are not UTF-8.
 enum class InvalidUtf8 {
-  kReplace,  // each becomes U+FFFD, as in llama.cpp
-  kKeep,     // they stay as they are: decoding gives back every byte
+  // As in llama.cpp. Byte-level BPE replaces each by U+FFFD. SentencePiece's tokens for bytes keep them, but the first
+  // byte of a broken character takes what follows with it, a space as "▁".
+  kReplace,
+  // Decoding gives back every byte that has a token, and every text that has no "▁" where that is a space.
+  kKeep,
 };
 
 struct EncodeOptions {
@@ -58,7 +60,7 @@ class Tokenizer {
   std::vector<int32_t> Encode(std::string_view text, const EncodeOptions& options = {}) const;
 
   // All pieces as one text: tokens may reach across their borders, but for control tokens, which lie in trusted pieces.
-  // `options.parse_special` is not looked at.
+  // `options.parse_special` is not looked at, and BOS is not added where the first piece begins with it.
   std::vector<int32_t> EncodePieces(std::span<const TextPiece> pieces, const EncodeOptions& options = {}) const;
 
   // What the tokens stand for. `special`: show control tokens too. Tokens that are not in the vocabulary are left out.
