@@ -167,7 +167,10 @@ Status Engine::RemoveSequence(int64_t sequence) {
   return Order();
 }
 
-int64_t Engine::NumTokens(int64_t sequence) const { return transformer_.attention().cache().num_tokens(0, sequence); }
+int64_t Engine::NumTokens(int64_t sequence) const {
+  const KvCache& cache = transformer_.attention().cache();
+  return cache.HasSequence(sequence) ? cache.num_tokens(0, sequence) : 0;
+}
 
 Status Engine::Reserve(int64_t num_tokens) {
   command_.Begin(CommandKind::kReserve);

@@ -50,7 +50,7 @@ class Engine {
   Result<int64_t> AddSequence();
   Result<int64_t> ForkSequence(int64_t parent);
   Status RemoveSequence(int64_t sequence);
-  // The sequence's tokens so far.
+  // The sequence's tokens so far; 0 where there is no such sequence.
   int64_t NumTokens(int64_t sequence) const;
   // The memory for a sequence of `num_tokens` tokens, on all ranks, or why there is none.
   Status Reserve(int64_t num_tokens);

@@ -1,0 +1,148 @@
+#include "src/engine/chat_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/errors.h"
+#include "src/tokenizer/stream_decoder.h"
+
+namespace pando {
+namespace {
+
+GeneratorTimes Sum(const GeneratorTimes& a, const GeneratorTimes& b) {
+  return {a.prompt_tokens + b.prompt_tokens, a.prompt_seconds + b.prompt_seconds, a.decode_tokens + b.decode_tokens,
+          a.decode_seconds + b.decode_seconds};
+}
+
+// The pieces without their first `num_bytes`.
+std::vector<TextPiece> DropFront(std::vector<TextPiece> pieces, size_t num_bytes) {
+  size_t first = 0;
+  while (first < pieces.size() && pieces[first].text.size() <= num_bytes) num_bytes -= pieces[first++].text.size();
+  pieces.erase(pieces.begin(), pieces.begin() + static_cast<ptrdiff_t>(first));
+  if (num_bytes > 0 && !pieces.empty()) pieces.front().text.erase(0, num_bytes);
+  return pieces;
+}
+
+}  // namespace
+
+Result<ChatTemplate> FindChatTemplate(const Tokenizer& tokenizer, std::string_view name) {
+  const ChatTokens tokens = ChatTokensOf(tokenizer);
+  return name.empty() ? ChatTemplate::Recognise(tokenizer.chat_template(), tokens) : ChatTemplate::Named(name, tokens);
+}
+
+ChatSession::ChatSession(Engine& engine, const Tokenizer& tokenizer, const ChatTemplate& chat_template,
+                         const ChatOptions& options)
+    : engine_(engine), tokenizer_(tokenizer), template_(chat_template), options_(options), sampler_(options.sampling) {}
+
+Status ChatSession::Start() {
+  messages_.clear();
+  if (!options_.system.empty()) messages_.push_back({"system", options_.system});
+  return Restart();
+}
+
+Status ChatSession::Restart() {
+  if (generator_.has_value()) past_times_ = Sum(past_times_, generator_->times());
+  generator_.reset();
+  if (sequence_.has_value()) {
+    if (Status status = engine_.RemoveSequence(*std::exchange(sequence_, std::nullopt)); !status.ok()) return status;
+  }
+  const Result<int64_t> sequence = engine_.AddSequence();
+  if (!sequence.ok()) return sequence.status();
+  sequence_ = *sequence;
+  generator_.emplace(engine_, *sequence_, /*with_fingerprint=*/false);
+  return Status();
+}
+
+int64_t ChatSession::num_tokens() const { return static_cast<int64_t>(generator_->history().size()); }
+
+// The cache holds the chat up to the last answer, as it was prompted for, and that answer.
+std::optional<std::vector<TextPiece>> ChatSession::RestAfterCache(std::vector<TextPiece> all) const {
+  if (messages_.size() < 2 || messages_[messages_.size() - 2].role != "assistant") return std::nullopt;
+  const std::span<const ChatMessage> before = std::span(messages_).first(messages_.size() - 2);
+  const Result<std::vector<TextPiece>> prompted = template_.Render(before);
+  if (!prompted.ok()) return std::nullopt;
+  const std::string cached = TextOf(*prompted) + messages_[messages_.size() - 2].content;
+  if (!TextOf(all).starts_with(cached)) return std::nullopt;
+  return DropFront(std::move(all), cached.size());
+}
+
+Result<std::vector<int32_t>> ChatSession::NewTokens() {
+  const Result<std::vector<TextPiece>> all = template_.Render(messages_);
+  if (!all.ok()) return all.status();
+  if (!generator_->history().empty()) {
+    if (const std::optional<std::vector<TextPiece>> rest = RestAfterCache(*all)) {
+      std::vector<int32_t> tokens = tokenizer_.EncodePieces(*rest, {.add_special = false});
+      // The token that ended the answer is there already.
+      const int32_t last = generator_->history().back();
+      if (!tokens.empty() && tokens.front() == last && tokenizer_.IsEndOfGeneration(last)) tokens.erase(tokens.begin());
+      return tokens;
+    }
+    if (Status status = Restart(); !status.ok()) return status;
+  }
+  return tokenizer_.EncodePieces(*all);
+}
+
+Result<ChatTurn> ChatSession::Say(const std::string& text, const ChatCallbacks& callbacks) {
+  messages_.push_back({"user", text});
+  const Result<std::vector<int32_t>> tokens = NewTokens();
+  if (!tokens.ok()) {
+    messages_.pop_back();
+    return tokens.status();
+  }
+  const auto count = static_cast<int64_t>(tokens->size());
+  if (num_tokens() + count >= options_.context) {
+    messages_.pop_back();
+    return InvalidArgument(
+        "the chat would have {} tokens with this and the context has room for {}: say less, begin anew, "
+        "or raise -c",
+        num_tokens() + count, options_.context);
+  }
+  const auto on_progress = [&](size_t done) {
+    return !callbacks.on_progress || callbacks.on_progress(done, tokens->size());
+  };
+  if (Status status = generator_->Prefill(*tokens, on_progress); !status.ok()) return status;
+  ChatTurn turn{.prompt_tokens = count};
+  Result<std::string> answer = Answer(callbacks, turn.answer_tokens);
+  if (!answer.ok()) return answer.status();
+  messages_.push_back({"assistant", std::move(answer).value()});
+  turn.times = Sum(past_times_, generator_->times());
+  return turn;
+}
+
+Result<std::string> ChatSession::Answer(const ChatCallbacks& callbacks, int64_t& num_answered) {
+  StreamDecoder decoder(tokenizer_, {.is_continuation = true});
+  std::string answer;
+  const auto give = [&](const std::string& piece) {
+    answer += piece;
+    return piece.empty() || !callbacks.on_text || callbacks.on_text(piece);
+  };
+  while (num_answered < options_.max_answer && num_tokens() < options_.context) {
+    const Result<int32_t> token = generator_->Next(sampler_);
+    if (!token.ok()) return token.status();
+    if (tokenizer_.IsEndOfGeneration(*token)) break;
+    ++num_answered;
+    if (!give(decoder.Push(*token))) break;
+  }
+  give(decoder.Finish());
+  return answer;
+}
+
+Result<ChatState> ChatSession::Freeze() {
+  if (Status status = generator_->Finish(); !status.ok()) return status;
+  const std::span<const int32_t> history = generator_->history();
+  return ChatState{messages_, {history.begin(), history.end()}, *sequence_};
+}
+
+Status ChatSession::Thaw(ChatState state) {
+  if (engine_.NumTokens(state.sequence) != static_cast<int64_t>(state.tokens.size())) {
+    return InvalidArgument("the saved chat has {} tokens and its cache {}: they do not belong together",
+                           state.tokens.size(), engine_.NumTokens(state.sequence));
+  }
+  if (generator_.has_value()) past_times_ = Sum(past_times_, generator_->times());
+  messages_ = std::move(state.messages);
+  sequence_ = state.sequence;
+  generator_.emplace(engine_, *sequence_, /*with_fingerprint=*/false, std::move(state.tokens));
+  return Status();
+}
+
+}  // namespace pando
