@@ -19,6 +19,7 @@ struct Command {
   std::function<Status()> (*add_to)(CLI::App& app);
 };
 
+extern const Command kChatCommand;
 extern const Command kGenerateCommand;
 extern const Command kInfoCommand;
 extern const Command kInspectCommand;

@@ -9,6 +9,7 @@
 #include "src/base/errors.h"
 #include "src/cli/bench_attention_plan.h"
 #include "src/cli/command.h"
+#include "src/cli/model_demo.h"
 #include "src/cli/progress.h"
 #include "src/cli/size_list.h"
 #include "src/cli/table_output.h"
@@ -20,16 +21,24 @@ constexpr int64_t kShards[] = {1, 2, 3, 4, 7, 8};
 constexpr int kRepeats = 11;
 
 constexpr const char* kExplanation =
-    R"(First one decode step over a cache that is cut into 1, 2, 3, 4, 7 and 8 shards, as over that many devices. The
+    R"(With a model: a question about a document that is long for the model, answered on each number of ranks. The
+fingerprint is of all logits that tokens were picked from: it is the same for every number of ranks.
+
+Without: one decode step over a cache that is cut into 1, 2, 3, 4, 7 and 8 shards, as over that many devices. The
 fingerprint is of all outputs and energies: it is the same for every number of shards. max_error is the largest distance
 of an output from float64 attention on the same keys and values. Then the speed table of `pando bench attention`.
 
 Examples:
   pando demo
-  pando demo --context 8K)";
+  pando demo --context 8K
+  pando demo -m model.gguf --document report.txt --question "Who wrote it?" --ranks 1,4)";
 
 struct DemoFlags {
   std::string context = "64K";
+  std::string model;
+  std::string document;
+  std::string question;
+  std::string ranks = "1,4";
 };
 
 // One row per number of shards; fails if the fingerprints differ.
@@ -70,7 +79,17 @@ Status ShowSpeed(int64_t context) {
   return PrintBenchAttention(flags);
 }
 
+Status AskModel(const DemoFlags& flags) {
+  const Result<std::vector<int64_t>> ranks = ParseSizeList("--ranks", flags.ranks, {.min = 1, .max = 64});
+  if (!ranks.ok()) return ranks.status();
+  if (flags.document.empty() || flags.question.empty()) {
+    return InvalidArgument("the demo of a model needs --document and --question");
+  }
+  return RunModelDemo(ModelDemo{flags.model, flags.document, flags.question, *ranks});
+}
+
 Status RunDemo(const DemoFlags& flags) {
+  if (!flags.model.empty()) return AskModel(flags);
   // More tokens than this take minutes in float64.
   const Result<int64_t> context = ParseSize("--context", flags.context, {.min = 1, .max = int64_t{1} << 20});
   if (!context.ok()) return context.status();
@@ -81,6 +100,10 @@ Status RunDemo(const DemoFlags& flags) {
 std::function<Status()> AddDemo(CLI::App& app) {
   auto flags = std::make_shared<DemoFlags>();
   AddTextOption(app, "--context", "N", flags->context, "Tokens in the KV cache; K is 1024, M is 1024 K");
+  AddTextOption(app, "-m,--model", "FILE", flags->model, "A GGUF model, for the demo of a model");
+  AddTextOption(app, "--document", "FILE", flags->document, "What it reads");
+  AddTextOption(app, "--question", "TEXT", flags->question, "What it is asked then");
+  AddTextOption(app, "--ranks", "LIST", flags->ranks, "Numbers of ranks to answer on");
   app.footer(kExplanation);
   return [flags] { return RunDemo(*flags); };
 }

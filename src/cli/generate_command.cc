@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,22 +11,18 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/clock.h"
 #include "src/base/errors.h"
 #include "src/cli/command.h"
+#include "src/cli/generation.h"
 #include "src/cli/generation_report.h"
 #include "src/cli/interrupt.h"
 #include "src/cli/model_flags.h"
-#include "src/cli/prefill_progress.h"
 #include "src/cli/prompt_input.h"
 #include "src/cli/read_limit.h"
 #include "src/cli/sampling_flags.h"
 #include "src/cli/size_list.h"
-#include "src/engine/generator.h"
 #include "src/engine/load_tokenizer.h"
-// CHAT#include "src/tokenizer/chat_template.h"
-#include "src/tokenizer/stream_decoder.h"
-
+// CHAT
 namespace pando::cli {
 namespace {
 
@@ -73,132 +68,55 @@ Result<GeneratePlan> MakePlan(const GenerateFlags& flags) {
   return GeneratePlan{std::move(model).value(), *sampling, *num_tokens};
 }
 
-// The front's part of the command, on rank 0.
-class Generation {
- public:
-  Generation(const GenerateFlags& flags, const GeneratePlan& plan, Engine& engine)
-      : flags_(flags), plan_(plan), engine_(engine) {}
+Status WriteText(const std::string& piece) {
+  const bool written = std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() && std::fflush(stdout) == 0;
+  return written ? Status() : Failed("the text could not be written: {}", std::strerror(errno));
+}
 
-  Status Run() {
-    Result<Tokenizer> tokenizer = LoadTokenizer(engine_.model().file());
-    if (!tokenizer.ok()) return tokenizer.status();
-    const Result<std::vector<int32_t>> prompt = ReadTokens(*tokenizer);
-    if (!prompt.ok()) return prompt.status();
-    if (Status status = FindContext(prompt->size()); !status.ok()) return status;
-    const Result<int64_t> sequence = engine_.AddSequence();
-    if (!sequence.ok()) return sequence.status();
-    Generator generator(engine_, *sequence, /*with_fingerprint=*/flags_.json);
-    if (Status status = Prefill(generator, *prompt); !status.ok()) return status;
-    if (Status status = Decode(generator, *tokenizer); !status.ok()) return status;
-    return Report(generator);
-  }
+Result<std::vector<int32_t>> PromptTokens(const GenerateFlags& flags, const Tokenizer& tokenizer) {
+  const Result<std::string> text = ReadPrompt(flags.prompt);
+  if (!text.ok()) return text.status();
+  if (flags.chat) return ChatPrompt(tokenizer, flags.chat_template, flags.system, *text);
+  return tokenizer.Encode(*text);
+}
 
- private:
-  Result<std::vector<int32_t>> ReadTokens(const Tokenizer& tokenizer) const {
-    const Result<std::string> text = ReadPrompt(flags_.prompt);
-    if (!text.ok()) return text.status();
-    if (text->size() > Tokenizer::kMaxTextBytes) return InvalidArgument("the prompt is too long to be encoded");
-    std::vector<int32_t> tokens;
-    { tokens = tokenizer.Encode(*text); }
-    if (tokens.empty())
-      return InvalidArgument("the prompt is empty, and this model begins texts with no token of its own");
-    const size_t known = engine_.model().config().vocabulary;
-    if (static_cast<size_t>(tokenizer.vocabulary_size()) > known) {
-      return InvalidArgument("the tokenizer has {} tokens and the model {}", tokenizer.vocabulary_size(), known);
-    }
-    return tokens;
-  }
-
-  // How many tokens there is room for, and the memory for them.
-  Status FindContext(size_t num_prompt_tokens) {
-    const auto prompt = static_cast<int64_t>(num_prompt_tokens);
-    const int64_t trained = engine_.model().config().training_context;
-    const int64_t needed = prompt + std::min(plan_.num_tokens, trained);
-    context_ = plan_.model.context.value_or(std::min(trained, needed));
-    if (prompt >= context_) {
-      return InvalidArgument(
-          "the prompt has {} tokens and the context room for {}, the first token of an answer included: {}", prompt,
-          context_,
-          plan_.model.context.has_value() ? "raise -c"
-                                          : "shorten it, or raise -c beyond what the model was trained for");
-    }
-    return engine_.Reserve(std::min(context_, needed));
-  }
-
-  Status Prefill(Generator& generator, std::span<const int32_t> prompt) {
-    PrefillProgress progress(prompt.size());
-    return generator.Prefill(prompt, [&](size_t done) {
-      progress.Show(done);
-      return !interrupt_.WasInterrupted();
-    });
-  }
-
-  Status Decode(Generator& generator, const Tokenizer& tokenizer) {
-    Sampler sampler(plan_.sampling);
-    StreamDecoder decoder(tokenizer, {.special = flags_.show_special, .is_continuation = true});
-    report_.stop_reason = "length";
-    while (static_cast<int64_t>(report_.tokens.size()) < plan_.num_tokens) {
-      if (interrupt_.WasInterrupted()) {
-        report_.stop_reason = "interrupted";
-        break;
-      }
-      // The last token picked need not fit: nothing comes after it.
-      if (static_cast<int64_t>(generator.history().size()) >= context_ + 1) {
-        report_.stop_reason = "context";
-        break;
-      }
-      const Result<int32_t> token = generator.Next(sampler);
-      if (!token.ok()) return token.status();
-      if (tokenizer.IsEndOfGeneration(*token) && !flags_.ignore_eos) {
-        report_.stop_reason = "end";
-        break;
-      }
-      report_.tokens.push_back(*token);
-      if (Status status = Print(decoder.Push(*token)); !status.ok()) return status;
-    }
-    return Print(decoder.Finish());
-  }
-
-  Status Print(const std::string& piece) {
-    report_.text += piece;
-    if (flags_.json || piece.empty()) return Status();
-    const bool written = std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() && std::fflush(stdout) == 0;
-    return written ? Status() : Failed("the text could not be written: {}", std::strerror(errno));
-  }
-
-  Status Report(const Generator& generator) {
-    Result<std::vector<RankFigures>> figures = engine_.TakeFigures();
-    if (!figures.ok()) return figures.status();
-    report_.ranks = std::move(figures).value();
-    report_.fingerprint = generator.fingerprint();
-    report_.times = generator.times();
-    report_.attention = engine_.options().strategy;
-    report_.schedule = engine_.schedule();
-    report_.context_tokens = static_cast<int64_t>(generator.history().size());
-    report_.weight_bytes_per_token = engine_.model().bytes_per_token();
-    if (flags_.json) {
-      fmt::print("{}", RenderGenerationJson(report_));
-      return Status();
-    }
-    if (!report_.text.ends_with('\n')) fmt::print("\n");
-    if (isatty(STDERR_FILENO) != 1) return Status();
-    report_.read_gb_per_s = MeasureReadLimit();
-    fmt::print(stderr, "\n{}\n", GenerationSummary(report_));
+Status Show(const GenerateFlags& flags, GenerationReport report) {
+  if (flags.json) {
+    fmt::print("{}", RenderGenerationJson(report));
     return Status();
   }
+  if (!report.text.ends_with('\n')) fmt::print("\n");
+  if (isatty(STDERR_FILENO) != 1) return Status();
+  report.read_gb_per_s = MeasureReadLimit();
+  fmt::print(stderr, "\n{}\n", GenerationSummary(report));
+  return Status();
+}
 
-  const GenerateFlags& flags_;
-  const GeneratePlan& plan_;
-  Engine& engine_;
-  InterruptGuard interrupt_;
-  int64_t context_ = 0;
-  GenerationReport report_;
-};
+// The front's part of the command, on rank 0.
+Status RunFront(const GenerateFlags& flags, const GeneratePlan& plan, Engine& engine) {
+  const Result<Tokenizer> tokenizer = LoadTokenizer(engine.model().file());
+  if (!tokenizer.ok()) return tokenizer.status();
+  Result<std::vector<int32_t>> prompt = PromptTokens(flags, *tokenizer);
+  if (!prompt.ok()) return prompt.status();
+  const GenerationRequest request = {.prompt = std::move(prompt).value(),
+                                     .sampling = plan.sampling,
+                                     .max_tokens = plan.num_tokens,
+                                     .context = plan.model.context,
+                                     .ignore_eos = flags.ignore_eos,
+                                     .show_special = flags.show_special,
+                                     .with_fingerprint = flags.json};
+  const InterruptGuard interrupt;
+  Result<GenerationReport> report = Generate(engine, *tokenizer, request, interrupt, [&](const std::string& piece) {
+    return flags.json ? Status() : WriteText(piece);
+  });
+  if (!report.ok()) return report.status();
+  return Show(flags, std::move(report).value());
+}
 
 Status RunGenerate(const GenerateFlags& flags) {
   const Result<GeneratePlan> plan = MakePlan(flags);
   if (!plan.ok()) return plan.status();
-  return RunModel(plan->model, [&](Engine& engine) { return Generation(flags, *plan, engine).Run(); });
+  return RunModel(plan->model, [&](Engine& engine) { return RunFront(flags, *plan, engine); });
 }
 
 std::function<Status()> AddGenerate(CLI::App& app) {

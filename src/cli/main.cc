@@ -19,6 +19,8 @@ namespace pando::cli {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
+  pando generate -m model.gguf -p "Hi"    text from a prompt; --ranks 4 or mpirun for several ranks
+  pando chat -m model.gguf                a conversation
   pando demo                              the same bits on any number of shards, and at what speed
   pando info                              what this machine is and how fast it reads memory
   pando inspect ./model.gguf              what a model file is, and what a context takes in memory
@@ -41,8 +43,8 @@ struct Group {
 };
 
 std::vector<const Command*> TopCommands() {
-  return {&kGenerateCommand, &kTokenizeCommand, &kDetokenizeCommand, &kInspectCommand,
-          &kLogitsCommand,   &kDemoCommand,     &kInfoCommand,       &kTopologyCommand};
+  return {&kGenerateCommand, &kChatCommand, &kTokenizeCommand, &kDetokenizeCommand, &kInspectCommand,
+          &kLogitsCommand,   &kDemoCommand, &kInfoCommand,     &kTopologyCommand};
 }
 
 std::vector<Group> Groups() {
@@ -99,7 +101,8 @@ int RunGivenCommand(const CLI::App& program, const std::vector<Entry>& entries) 
 }
 
 int Main(int argc, char** argv) {
-  CLI::App program("Exact attention over a KV cache that is sharded along the sequence.", "pando");
+  CLI::App program(
+      "Language models on contexts too long for one device: exact, and the same bits on any number of ranks.", "pando");
   program.set_version_flag("--version", "pando " PANDO_VERSION, "Print the version and exit");
   program.set_help_flag("-h,--help", "Print this help and exit");
   program.formatter(std::make_shared<HelpFormatter>());
