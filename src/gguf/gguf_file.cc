@@ -68,7 +68,7 @@ GgufFile::GgufFile(std::string path, GgufContents contents, std::vector<MappedFi
 
 const GgufTensor* GgufFile::FindTensor(std::string_view name) const {
   return FindByName(tensors(), tensors_by_name_, name,
-                    [](const GgufTensor& tensor) { return std::string_view(tensor.name); });
+                    [](const GgufTensor& tensor) -> std::string_view { return tensor.name; });
 }
 
 const GgufValue* GgufFile::Find(std::string_view key) const {

@@ -195,7 +195,7 @@ Result<GgufContents> ParseGguf(std::span<const std::byte> bytes, const std::stri
 }
 
 std::vector<size_t> OrderByName(std::span<const GgufTensor> tensors) {
-  return Order(tensors, [](const GgufTensor& tensor) { return std::string_view(tensor.name); });
+  return Order(tensors, [](const GgufTensor& tensor) -> std::string_view { return tensor.name; });
 }
 
 std::vector<size_t> OrderByName(std::span<const GgufKeyValue> metadata) {

@@ -97,6 +97,7 @@ Status CheckNamesDiffer(const std::string& path, std::span<const GgufTensor> ten
 
 Status CheckNoOverlap(const std::string& path, std::span<const Placed> placed) {
   std::vector<const Placed*> order;
+  order.reserve(placed.size());
   for (const Placed& one : placed) order.push_back(&one);
   std::sort(order.begin(), order.end(), [](const Placed* a, const Placed* b) { return a->offset < b->offset; });
   const auto first = std::adjacent_find(order.begin(), order.end(), [](const Placed* a, const Placed* b) {
@@ -138,6 +139,7 @@ Result<std::vector<GgufTensor>> ReadTensors(ByteCursor& cursor, uint64_t num_ten
   if (Status status = CheckNoOverlap(cursor.path(), placed); !status.ok()) return status;
   if (Status status = PlaceTensors(cursor.path(), data_begin, file, placed); !status.ok()) return status;
   std::vector<GgufTensor> tensors;
+  tensors.reserve(placed.size());
   for (Placed& one : placed) tensors.push_back(std::move(one.tensor));
   if (Status status = CheckNamesDiffer(cursor.path(), tensors); !status.ok()) return status;
   return tensors;
