@@ -33,6 +33,10 @@ def save(name, model, settings, content):
     print(name, flush=True)
 
 
+def all_prompts():
+    return [prompt for kind in goldens.PROMPT_KINDS for prompt in goldens.prompts(kind)]
+
+
 def rounded(values):
     return [float(f"{value:.6g}") for value in values]
 
@@ -87,47 +91,68 @@ def record_tiny():
          content)
 
 
-def top_logits(logits, exact):
+def golden_point(position, logits, exact):
     """The highest logits with the same tokens' exact ones, and how far all of them are apart."""
     best = np.argsort(-logits, kind="stable")[:goldens.TOP]
     apart = logits - exact
-    return {"tokens": best.tolist(), "logits": rounded(logits[best]), "exact": rounded(exact[best]),
+    return {"position": position, "tokens": best.tolist(), "logits": rounded(logits[best]), "exact": rounded(exact[best]),
             "rms": float(f"{np.sqrt((apart ** 2).mean()):.4g}"), "max": float(f"{np.abs(apart).max():.4g}")}
 
 
 def logits_of(path, texts):
     """For each (tokens, positions), rows of logits."""
-    with Oracle(path, context=1024, threads=2) as oracle:
+    with Oracle(path, context=1024, threads=1) as oracle:
         return [oracle.logits(tokens)[positions] for tokens, positions in texts]
 
 
 def record_logits(model):
     with Oracle(model, vocabulary_only=True) as oracle:
-        tokens = [oracle.tokenize(prompt.encode(), parse_special=True) for prompt in goldens.prompts()]
+        tokens = [oracle.tokenize(prompt.encode(), parse_special=True) for prompt in all_prompts()]
         chronicle = oracle.tokenize(goldens.CHRONICLE.read_bytes())[:max(goldens.CHRONICLE_POSITIONS) + 1]
     texts = [(ids, [len(ids) - 1]) for ids in tokens] + [(chronicle, goldens.CHRONICLE_POSITIONS)]
     with tempfile.TemporaryDirectory() as folder:
         twin = pathlib.Path(folder, "twin.gguf")
         write_twin(model, twin)
-        pairs = list(zip(logits_of(model, texts), logits_of(twin, texts)))
-    content = {
-        "prompts": [{"ids": ids, **top_logits(own[0], exact[0])} for ids, (own, exact) in zip(tokens, pairs)],
-        "chronicle": {str(position): top_logits(own, exact) for position, own, exact in
-                      zip(goldens.CHRONICLE_POSITIONS, *pairs[-1])}}
-    save("logits.json", model.name, "KV f16, flash attention off, chunks of 512; the twin has float32 weights", content)
+        rows = zip(texts, logits_of(model, texts), logits_of(twin, texts))
+    entries = [{"ids": ids, "points": [golden_point(*point) for point in zip(positions, own, exact)]}
+               for (ids, positions), own, exact in rows]
+    save("logits.json", model.name, "KV f16, flash attention off, chunks of 512; exact: with float32 weights",
+         {"prompts": entries[:-1], "chronicle": entries[-1]})
+
+
+def greedy_runs(path, prompts, **settings):
+    with Oracle(path, context=1024, **settings) as oracle:
+        tokens = [oracle.tokenize(prompt.encode(), parse_special=True) for prompt in prompts]
+        runs = [oracle.greedy(ids, goldens.GREEDY_TOKENS) for ids in tokens]
+        return [{"prompt_tokens": len(ids), "tokens": chosen,
+                 "candidates": [[[token, float(f"{logit:.6g}")] for token, logit in pair] for pair in candidates],
+                 "text": oracle.detokenize(chosen).decode(errors="replace")}
+                for ids, (chosen, candidates) in zip(tokens, runs)]
+
+
+def check_decided(runs, agreement):
+    margin = min(first[1] - second[1] for run in runs for first, second in run["candidates"])
+    if min(agreement.values()) < len(runs) or margin < goldens.DECIDED_MARGIN:
+        raise SystemExit(f"llama.cpp has not decided some prompts of prompts.json: {agreement}, least margin {margin}")
 
 
 def record_greedy(model):
-    with Oracle(model, context=1024) as oracle:
-        runs = []
-        for prompt in goldens.prompts():
-            tokens = oracle.tokenize(prompt.encode(), parse_special=True)
-            chosen, candidates = oracle.greedy(tokens, goldens.GREEDY_TOKENS)
-            runs.append({"prompt_tokens": len(tokens), "tokens": chosen,
-                         "candidates": [[[t, float(f"{x:.6g}")] for t, x in pair] for pair in candidates],
-                         "text": oracle.detokenize(chosen).decode(errors="replace")})
+    """Also with other settings, to see how much llama.cpp agrees with itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        twin = pathlib.Path(folder, "twin.gguf")
+        write_twin(model, twin)
+        others = {"flash attention": (model, {"flash_attention": True}), "KV f32": (model, {"kv_type": "f32"}),
+                  "float32 weights": (twin, {})}
+        content = {}
+        for kind in goldens.PROMPT_KINDS:
+            content[kind] = greedy_runs(model, goldens.prompts(kind))
+            agreement = {name: sum(own["tokens"] == other["tokens"] for own, other in
+                                   zip(content[kind], greedy_runs(path, goldens.prompts(kind), **settings)))
+                         for name, (path, settings) in others.items()}
+            content[f"{kind}_equal_with_other_settings"] = agreement
+        check_decided(content["decided"], content["decided_equal_with_other_settings"])
     save("greedy.json", model.name, "KV f16, flash attention off; the highest logit each time, past end-of-text tokens too",
-         {"runs": runs})
+         content)
 
 
 def record_perplexity(model):
