@@ -81,15 +81,14 @@ Result<TransformerOptions> ParseTransformer(const ModelFlags& flags) {
 void AddModelOptions(CLI::App& app, ModelFlags& flags) {
   AddTextOption(app, "-m,--model", "FILE", flags.model, "The model, a GGUF file (of a split one, the first part)");
   AddTextOption(app, "-c,--ctx-size", "N", flags.context,
-                "Tokens of context, for prompt and answer; 0: as many as needed, up to what the model was trained for");
+                "Tokens of context; 0: as many as needed, up to what the model was trained for");
   AddTextOption(app, "-t,--threads", "N", flags.threads, "Threads of each rank; 0: the cores, shared by the ranks");
   AddTextOption(app, "-b,--batch-size", "N", flags.batch, "Tokens of the prompt that are computed at once");
   AddTextOption(app, "--kv-type", "TYPE", flags.kv_type, "How keys and values are stored: f32, f16, bf16, q8_0");
   AddTextOption(app, "--cache-type-k,--ctk", "TYPE", flags.k_type, "The same for keys alone");
   AddTextOption(app, "--cache-type-v,--ctv", "TYPE", flags.v_type, "The same for values alone");
   AddTextOption(app, "--attention", "NAME", flags.attention,
-                "How the ranks' attention meets: tree, a schedule of it (butterfly, two-level, direct, "
-                "reduce-scatter, allreduce), ring or paper");
+                "How the ranks' attention meets: tree, a schedule of `bench decode`, ring or paper");
   AddTextOption(app, "--slots", "N", flags.slots, "Slots of the tree, a power of two: at most so many ranks");
   AddTextOption(app, "--rope-scaling", "NAME", flags.rope_scaling,
                 "How positions are stretched: none, linear or yarn; as the file says if not given");

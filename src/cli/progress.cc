@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <utility>
 
 namespace pando::cli {
 namespace {
@@ -15,11 +16,13 @@ constexpr const char* kStartOfEmptyLine = "\r\033[K";
 Progress::Progress() : is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 void Progress::Show(std::string_view text) {
-  if (is_terminal_) fmt::print(stderr, "{}{}", kStartOfEmptyLine, text);
+  if (!is_terminal_) return;
+  fmt::print(stderr, "{}{}", kStartOfEmptyLine, text);
+  is_shown_ = true;
 }
 
 void Progress::Clear() {
-  if (is_terminal_) fmt::print(stderr, "{}", kStartOfEmptyLine);
+  if (std::exchange(is_shown_, false)) fmt::print(stderr, "{}", kStartOfEmptyLine);
 }
 
 }  // namespace pando::cli

@@ -20,6 +20,7 @@ class Progress {
 
  private:
   bool is_terminal_;
+  bool is_shown_ = false;
 };
 
 }  // namespace pando::cli
