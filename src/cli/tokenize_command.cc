@@ -16,8 +16,8 @@ namespace pando::cli {
 namespace {
 
 constexpr const char* kExamples =
-    R"(The model file may hold a vocabulary alone. Bytes that are not UTF-8 are read as U+FFFD, as in llama.cpp, by vocabularies
-of bytes; --keep-bytes keeps them, so that detokenize gives back every byte.
+    R"(The model file may hold a vocabulary alone. Vocabularies of bytes read what is not UTF-8 as U+FFFD, as in llama.cpp;
+--keep-bytes keeps it, so that detokenize gives back every byte.
 
 Examples:
   pando tokenize -m model.gguf -p "Hello, world"
