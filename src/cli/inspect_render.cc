@@ -11,6 +11,7 @@
 #include "src/cli/inspect_report.h"
 #include "src/cli/size_list.h"
 #include "src/cli/table_output.h"
+#include "src/tokenizer/chat_template.h"
 
 namespace pando::cli {
 namespace {
@@ -70,6 +71,13 @@ std::string PositionsLine(const ModelShape& shape) {
   return parts.empty() ? "" : Line("positions", fmt::format("{}", fmt::join(parts, ", ")));
 }
 
+std::string DescribeChatTemplate(const std::string& jinja) {
+  if (jinja.empty()) return "none";
+  const Result<ChatTemplate> known = ChatTemplate::Recognise(jinja);
+  if (known.ok()) return std::string(known->name());
+  return fmt::format("{} characters, not one of {}", jinja.size(), ChatTemplateNames());
+}
+
 std::string TokenizerLines(const TokenizerFacts& tokenizer) {
   const std::string pre = tokenizer.pre.empty() ? "" : fmt::format(" ({})", Printable(tokenizer.pre, kMaxTextBytes));
   const std::string merges = tokenizer.num_merges == 0 ? "" : fmt::format(", {} merges", tokenizer.num_merges);
@@ -81,9 +89,7 @@ std::string TokenizerLines(const TokenizerFacts& tokenizer) {
     specials.push_back(fmt::format("{} {} {}", token.role, token.id, text));
   }
   if (!specials.empty()) out += Line("special tokens", fmt::format("{}", fmt::join(specials, ", ")));
-  return out + Line("chat template", tokenizer.chat_template.empty()
-                                         ? "none"
-                                         : fmt::format("{} characters", tokenizer.chat_template.size()));
+  return out + Line("chat template", DescribeChatTemplate(tokenizer.chat_template));
 }
 
 std::vector<Row> WeightRows(const InspectReport& report) {
