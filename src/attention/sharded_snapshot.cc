@@ -75,7 +75,17 @@ Status SaveShards(Transport& transport, const KvCache& cache, const std::string&
   const Result<uint64_t> id = NewSnapshotId(transport);
   if (!id.ok()) return id.status();
   const SnapshotPart part{*id, transport.rank(), transport.size()};
-  return Agree(transport, WriteSnapshot(cache, PathOf(prefix, transport.rank(), transport.size()), part));
+  const std::string path = PathOf(prefix, transport.rank(), transport.size());
+  // Under another name until all ranks have theirs: a disk that is full for one leaves no part of a snapshot, and the
+  // one that was there before as it is.
+  const std::string written = fmt::format("{}.new", path);
+  std::error_code error;
+  if (Status status = Agree(transport, WriteSnapshot(cache, written, part)); !status.ok()) {
+    std::filesystem::remove(written, error);
+    return status;
+  }
+  std::filesystem::rename(written, path, error);
+  return Agree(transport, error ? Failed("{} cannot be renamed to {}: {}", written, path, error.message()) : Status());
 }
 
 Status LoadShards(Transport& transport, const std::string& prefix, KvCache& cache) {

@@ -12,7 +12,8 @@
 
 namespace pando {
 
-// All ranks call them with the same prefix, and get the same answer: a failure of one is a failure of all.
+// All ranks call them with the same prefix, and get the same answer: a failure of one is a failure of all. A save that
+// fails leaves no files of its own, and those of an earlier one.
 Status SaveShards(Transport& transport, const KvCache& cache, const std::string& prefix);
 // Replaces `cache`, which has the same shape; on failure it is as before, on all ranks.
 Status LoadShards(Transport& transport, const std::string& prefix, KvCache& cache);

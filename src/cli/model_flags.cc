@@ -54,7 +54,7 @@ Result<RopeOverrides> ParseRope(const ModelFlags& flags) {
 
 Result<TransformerOptions> ParseTransformer(const ModelFlags& flags) {
   TransformerOptions options;
-  const Result<int64_t> batch = ParseSize("--batch", flags.batch, {.min = 1, .max = 1 << 16});
+  const Result<int64_t> batch = ParseSize("--batch-size", flags.batch, {.min = 0, .max = 1 << 16});
   if (!batch.ok()) return batch.status();
   options.max_tokens = *batch;
   const Result<int64_t> threads = ParseSize("--threads", flags.threads, {.min = 0, .max = 1024});
@@ -83,7 +83,8 @@ void AddModelOptions(CLI::App& app, ModelFlags& flags) {
   AddTextOption(app, "-c,--ctx-size", "N", flags.context,
                 "Tokens of context; 0: as many as needed, up to what the model was trained for");
   AddTextOption(app, "-t,--threads", "N", flags.threads, "Threads of each rank; 0: the cores, shared by the ranks");
-  AddTextOption(app, "-b,--batch-size", "N", flags.batch, "Tokens of the prompt that are computed at once");
+  AddTextOption(app, "-b,--batch-size", "N", flags.batch,
+                "Tokens of the prompt that are computed at once; 0: 512, fewer where many ranks share a machine");
   AddTextOption(app, "--kv-type", "TYPE", flags.kv_type, "How keys and values are stored: f32, f16, bf16, q8_0");
   AddTextOption(app, "--cache-type-k,--ctk", "TYPE", flags.k_type, "The same for keys alone");
   AddTextOption(app, "--cache-type-v,--ctv", "TYPE", flags.v_type, "The same for values alone");

@@ -23,7 +23,7 @@ struct ModelFlags {
   std::string model;
   std::string context = "0";
   std::string threads = "0";
-  std::string batch = "512";
+  std::string batch = "0";
   std::string kv_type = "f16";
   std::string k_type;
   std::string v_type;

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "src/attention/communicator_state.h"
@@ -341,6 +342,29 @@ TEST(EngineTest, ASessionGoesOnOnAnotherNumberOfRanks) {
   });
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(SameBits(later, whole));
+}
+
+// A rank that cannot write its part: no other part stays either, and what was saved before is still there.
+TEST(EngineTest, ASessionIsSavedWholeOrNotAtAll) {
+  const std::vector<int32_t> prompt = RandomPrompt(21, kVocabulary, 11);
+  const TemporaryFolder folder;
+  const Status status = RunOn(3, [&](Engine& engine) -> Status {
+    const int64_t sequence = engine.AddSequence().value();
+    const SequenceTokens part = {sequence, prompt};
+    if (Status done = engine.Step({&part, 1}, {}, {}); !done.ok()) return done;
+    if (Status done = engine.Save(folder.File("session")); !done.ok()) return done;
+    // What rank 1 would write is a folder already.
+    std::filesystem::create_directories(folder.File("session.1-of-3.new/in-the-way"));
+    std::filesystem::create_directories(folder.File("other.1-of-3.new/in-the-way"));
+    if (Status done = engine.Step({&part, 1}, {}, {}); !done.ok()) return done;
+    EXPECT_THAT(engine.Save(folder.File("session")).message(), HasSubstr("rank 1"));
+    EXPECT_FALSE(engine.Save(folder.File("other")).ok());
+    EXPECT_EQ(folder.NumFiles(), 3 + 2);
+    if (Status done = engine.Load(folder.File("session")); !done.ok()) return done;
+    EXPECT_EQ(engine.NumTokens(sequence), 21);
+    return Status();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
 }
 
 // Once a few steps have been seen, decoding allocates nothing: on no rank, in no thread.

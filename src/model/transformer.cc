@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "src/attention/agreement.h"
@@ -9,7 +10,9 @@
 #include "src/attention/communicator_state.h"
 #include "src/base/clock.h"
 #include "src/base/errors.h"
+#include "src/base/memory.h"
 #include "src/kernels/vector_ops.h"
+#include "src/kv_cache/owned_chunks.h"
 
 namespace pando {
 namespace {
@@ -28,9 +31,59 @@ AttentionOptions AttentionOptionsOf(const ModelConfig& config, const Transformer
   return attention;
 }
 
+// About what KvCache::Reserve takes from the system, to a page per layer.
+size_t BytesToReserve(const KvCache& cache, int64_t num_tokens, int64_t max_append_tokens) {
+  const KvCacheOptions& options = cache.options();
+  // With a window, an append sees window - 1 tokens before it, which begin anywhere in a chunk.
+  const int64_t seen = options.window + max_append_tokens + options.tree.chunk_tokens;
+  const int64_t held = options.window > 0 ? std::min(num_tokens, seen) : num_tokens;
+  const int64_t pages = OwnedChunks(options.tree, options.slots).CountBefore(NumChunks(options.tree, held));
+  const double bytes =
+      static_cast<double>(pages) * static_cast<double>(options.num_layers) * static_cast<double>(cache.page_bytes());
+  constexpr double kMost = 0x1p62;
+  const size_t free = cache.allocated_bytes() - cache.used_bytes();
+  const auto wanted = static_cast<size_t>(std::min(bytes, kMost));
+  return wanted - std::min(wanted, free);
+}
+
+// Whether the machine has `bytes` for this rank and as many as they need for the others on it.
+Status CheckMachineMemory(Transport& transport, size_t bytes) {
+  std::vector<size_t> bytes_of_rank(static_cast<size_t>(transport.size()));
+  if (Status status =
+          transport.AllGather(std::as_bytes(std::span(&bytes, 1)), std::as_writable_bytes(std::span(bytes_of_rank)));
+      !status.ok())
+    return status;
+  const std::vector<int>& nodes = transport.node_of_rank();
+  const int mine = nodes[static_cast<size_t>(transport.rank())];
+  size_t sum = 0;
+  for (size_t rank = 0; rank < nodes.size(); ++rank) {
+    constexpr size_t kMost = std::numeric_limits<size_t>::max();
+    if (nodes[rank] == mine) sum = bytes_of_rank[rank] > kMost - sum ? kMost : sum + bytes_of_rank[rank];
+  }
+  const size_t available = AvailableMemoryBytes();
+  if (sum <= available) return Status();
+  return OutOfMemory(
+      "the KV cache of the ranks on this machine needs {} and {} are available: use a shorter context, "
+      "more machines or a smaller KV type",
+      FormatBytes(sum), FormatBytes(available));
+}
+
 int64_t NumNeighbours(const Transport& transport) {
   const std::vector<int>& nodes = transport.node_of_rank();
   return std::ranges::count(nodes, nodes[static_cast<size_t>(transport.rank())]);
+}
+
+// A step's activations are on every rank: where many share a machine, steps are shorter and all of them together take
+// as much memory as those of 4 ranks. The same on all ranks, whatever their own machine is.
+int64_t DefaultStepTokens(const Transport& transport) {
+  constexpr int64_t kMostTokens = 512;
+  constexpr int64_t kLeastTokens = 32;
+  constexpr int64_t kMachineTokens = 4 * kMostTokens;
+  int64_t most_ranks = 1;
+  for (const int node : transport.node_of_rank()) {
+    most_ranks = std::max<int64_t>(most_ranks, std::ranges::count(transport.node_of_rank(), node));
+  }
+  return std::clamp(kMachineTokens / most_ranks, kLeastTokens, kMostTokens);
 }
 
 // Up to this many queries of one sequence go through the kernel for decoding, which reads keys and values once for all
@@ -40,11 +93,13 @@ constexpr size_t kMaxDecodeQueries = 4;
 }  // namespace
 
 Result<std::unique_ptr<Transformer>> Transformer::Create(Communicator& communicator, std::shared_ptr<const Model> model,
-                                                         const TransformerOptions& options) {
+                                                         const TransformerOptions& wanted) {
   constexpr int64_t kMostTokens = 1 << 16;
-  if (options.max_tokens < 1 || options.max_tokens > kMostTokens) {
-    return InvalidArgument("{} tokens per step: it must be from 1 to {}", options.max_tokens, kMostTokens);
+  if (wanted.max_tokens < 0 || wanted.max_tokens > kMostTokens) {
+    return InvalidArgument("{} tokens per step: it must be from 1 to {}, or 0", wanted.max_tokens, kMostTokens);
   }
+  TransformerOptions options = wanted;
+  if (options.max_tokens == 0) options.max_tokens = DefaultStepTokens(*StateOf(communicator).transport);
   const AttentionOptions attention = AttentionOptionsOf(model->config(), options);
   if (Status status = CacheOptionsOf(attention, {}).status(); !status.ok()) return status;
   const size_t num_threads = NumThreadsOf(attention, NumNeighbours(*StateOf(communicator).transport));
@@ -95,8 +150,13 @@ Status Transformer::Reserve(int64_t num_tokens) {
   if (num_tokens < 0) return InvalidArgument("{} tokens cannot be reserved: it must be 0 or more", num_tokens);
   // More than any memory holds stays so, and does not overflow.
   constexpr int64_t kTooMany = int64_t{1} << 56;
-  const Status mine = attention_->cache().Reserve(std::min(num_tokens, kTooMany), options_.max_tokens);
-  return Agree(*StateOf(communicator_).transport, mine);
+  num_tokens = std::min(num_tokens, kTooMany);
+  KvCache& cache = attention_->cache();
+  Transport& transport = *StateOf(communicator_).transport;
+  // Memory that was got and not yet touched is not missing to others: each rank alone may find enough for itself.
+  const Status together = CheckMachineMemory(transport, BytesToReserve(cache, num_tokens, options_.max_tokens));
+  if (Status status = Agree(transport, together); !status.ok()) return status;
+  return Agree(transport, cache.Reserve(num_tokens, options_.max_tokens));
 }
 
 template <typename Function>

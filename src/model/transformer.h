@@ -33,7 +33,7 @@
 namespace pando {
 
 struct TransformerOptions {
-  int64_t max_tokens = 512;  // of one step
+  int64_t max_tokens = 0;  // of one step; 0: 512, or fewer where many ranks of a machine each hold a step
   KvType k_type = KvType::kF16;
   KvType v_type = KvType::kF16;
   TreeShape tree;
@@ -66,7 +66,8 @@ class Transformer {
   RankAttention& attention() { return *attention_; }
   const RankAttention& attention() const { return *attention_; }
 
-  // Gets the memory for a sequence of `num_tokens` tokens now, or says, on all ranks, that a machine does not have it.
+  // Gets the memory for a sequence of `num_tokens` tokens now, or says, on all ranks, that a machine does not have it
+  // for the ranks on it together.
   Status Reserve(int64_t num_tokens);
 
   // The tokens of the batch, at most options.max_tokens together, go through all layers. A sequence may occur once.

@@ -11,6 +11,7 @@
 #include <functional>
 #include <limits>
 
+#include "src/base/memory.h"
 #include "src/base/testing/bits.h"
 #include "src/kernels/simd_target.h"
 #include "src/model/testing/reference_forward.h"
@@ -429,7 +430,7 @@ TEST(TransformerTest, RefusesOptionsThatAreNone) {
     EXPECT_EQ(transformer.status().code(), StatusCode::kInvalidArgument);
     return transformer.status().message();
   };
-  EXPECT_THAT(complaint({.max_tokens = 0}), HasSubstr("0 tokens per step"));
+  EXPECT_THAT(complaint({.max_tokens = -1}), HasSubstr("-1 tokens per step"));
   EXPECT_THAT(complaint({.max_tokens = 65537}), HasSubstr("65537 tokens per step"));
   EXPECT_THAT(complaint({.tree = {.num_slots = 3}}), HasSubstr("num_slots is 3"));
   EXPECT_THAT(complaint({.strategy = "best"}), HasSubstr("'best'"));
@@ -459,6 +460,55 @@ TEST(TransformerTest, ReservedContextsTakeNoMoreMemory) {
       EXPECT_EQ(in_the_end, reserved) << named.name << " on " << num_ranks << " ranks";
     }
   }
+}
+
+// However long the context is: with a window of 21 and steps of 24, 44 tokens are seen at once, in 4 chunks of 16.
+TEST(TransformerTest, AWindowTakesTheMemoryOfItsTokens) {
+  const NamedModel& named = Models()[3];
+  for (const int64_t num_ranks : {1, 3}) {
+    std::atomic<int64_t> used = 0;
+    RunOnRanks(named.model, {.num_ranks = num_ranks, .step_tokens = 24}, KvType::kF16,
+               [&](Transformer& transformer, bool is_front) -> Status {
+                 if (Status status = transformer.Reserve(1'000'000'000); !status.ok()) return status;
+                 EXPECT_LT(transformer.attention().memory().allocated, 10 << 20) << "one slab";
+                 Feed feed(transformer, is_front);
+                 if (Status status = feed.Add(PromptFor(named, 480), 24); !status.ok()) return status;
+                 used += transformer.attention().memory().used;
+                 return Status();
+               });
+    constexpr int64_t kChunkBytes = 2 * 16 * 2 * 16 * 2 * 2;  // layers, tokens, KV heads, dims, bytes, keys and values
+    EXPECT_LE(used, 4 * kChunkBytes);
+    EXPECT_GE(used, 2 * kChunkBytes);
+  }
+}
+
+TEST(TransformerTest, StepsAreShorterWhereManyRanksShareAMachine) {
+  for (const auto& [num_ranks, step_tokens] : {std::pair<int64_t, int64_t>{1, 512}, {4, 512}, {5, 409}, {8, 256}}) {
+    const Status status = RunInProcess(num_ranks, {}, [&](Communicator& communicator) {
+      const auto transformer = Transformer::Create(communicator, Models()[0].model, {.num_threads = 1});
+      if (!transformer.ok()) return transformer.status();
+      EXPECT_EQ((*transformer)->options().max_tokens, step_tokens) << num_ranks;
+      return Status();
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+// Each of three ranks could have its part, all three together cannot.
+TEST(TransformerTest, RanksOfOneMachineShareItsMemory) {
+  constexpr int64_t kTokenBytes = 2 * 2 * 16 * 2 * 2;  // layers, KV heads, dims, bytes, keys and values
+  const int64_t num_tokens = static_cast<int64_t>(AvailableMemoryBytes()) * 2 / kTokenBytes;
+  std::atomic<int> told = 0;
+  RunOnRanks(Models()[0].model, {.num_ranks = 3}, KvType::kF16, [&](Transformer& transformer, bool) -> Status {
+    for (int i = 0; i < 2; ++i) {
+      const Status status = transformer.Reserve(num_tokens);
+      EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
+      told += status.message().find("ranks on this machine") != std::string::npos;
+    }
+    EXPECT_EQ(transformer.attention().memory().allocated, 0);
+    return transformer.Reserve(10);
+  });
+  EXPECT_EQ(told, 6);
 }
 
 TEST(TransformerTest, AContextBeyondMemoryIsSaidOnAllRanks) {
