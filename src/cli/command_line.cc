@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace pando::cli {
@@ -31,6 +32,15 @@ std::string DescribeUnknownArgument(const CLI::App& app, const std::string& argu
 }
 
 }  // namespace
+
+std::vector<std::string> ReadArguments(int argc, const char* const* argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  for (std::string& argument : arguments) {
+    if (argument == "-ctk") argument = "--cache-type-k";
+    if (argument == "-ctv") argument = "--cache-type-v";
+  }
+  return arguments;
+}
 
 const CLI::App* GivenCommand(const CLI::App& program) {
   const CLI::App* app = &program;

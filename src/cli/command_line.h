@@ -4,8 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 namespace pando::cli {
+
+// The arguments without the program's name. llama.cpp's names of several letters behind one dash (-ctk), which a parser
+// of single letters would take apart, become the long ones.
+std::vector<std::string> ReadArguments(int argc, const char* const* argv);
 
 // The innermost command that was given: of "pando bench attention" it is attention, of "pando" the program itself.
 const CLI::App* GivenCommand(const CLI::App& program);

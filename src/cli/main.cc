@@ -1,5 +1,6 @@
 // The pando program: reads the command line, runs one command, turns its Status into an exit code.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/errors.h"
@@ -109,7 +111,9 @@ int Main(int argc, char** argv) {
   program.footer(kExamples);
   const std::vector<Entry> entries = AddAllCommands(program);
   try {
-    program.parse(argc, argv);
+    std::vector<std::string> arguments = ReadArguments(argc, argv);
+    std::ranges::reverse(arguments);  // as the parser takes them
+    program.parse(std::move(arguments));
   } catch (const CLI::Success& success) {  // --help and --version
     return IsFirstProcess() ? program.exit(success) : kExitOk;
   } catch (const CLI::ParseError& error) {

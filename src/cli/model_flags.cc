@@ -86,8 +86,8 @@ void AddModelOptions(CLI::App& app, ModelFlags& flags) {
   AddTextOption(app, "-b,--batch-size", "N", flags.batch,
                 "Tokens of the prompt that are computed at once; 0: 512, fewer where many ranks share a machine");
   AddTextOption(app, "--kv-type", "TYPE", flags.kv_type, "How keys and values are stored: f32, f16, bf16, q8_0");
-  AddTextOption(app, "--cache-type-k,--ctk", "TYPE", flags.k_type, "The same for keys alone");
-  AddTextOption(app, "--cache-type-v,--ctv", "TYPE", flags.v_type, "The same for values alone");
+  AddTextOption(app, "--cache-type-k", "TYPE", flags.k_type, "The same for keys alone (-ctk)");
+  AddTextOption(app, "--cache-type-v", "TYPE", flags.v_type, "The same for values alone (-ctv)");
   AddTextOption(app, "--attention", "NAME", flags.attention,
                 "How the ranks' attention meets: tree, a schedule of `bench decode`, ring or paper");
   AddTextOption(app, "--slots", "N", flags.slots, "Slots of the tree, a power of two: at most so many ranks");

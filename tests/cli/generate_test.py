@@ -102,6 +102,7 @@ class GenerateTest(unittest.TestCase):
             ("-p", "x", "--temp", "hot"): "--temp",
             ("-p", "x", "--attention", "star"): "--attention",
             ("-p", "x", "--kv-type", "q4"): "q4",
+            ("-p", "x", "-ctv", "q4"): "-ctv",
             ("-p", "x", "--chat", "--chat-template", "none"): "chatml",
             ("-p", "x", "--ranks", "65"): "--slots",
             ("-p", "x", "-s", "y"): "--chat",
