@@ -26,6 +26,7 @@ extern const Command kInspectCommand;
 extern const Command kLogitsCommand;
 extern const Command kBenchAttentionCommand;
 extern const Command kBenchDecodeCommand;
+extern const Command kBenchMatmulCommand;
 extern const Command kDemoCommand;
 extern const Command kDetokenizeCommand;
 extern const Command kTokenizeCommand;

@@ -35,7 +35,8 @@ constexpr const char* kExamples = R"(Examples:
 constexpr const char* kBenchExamples = R"(Examples:
   pando bench attention
   pando bench attention --contexts 64K,256K --kv-type f16,q8_0 -o csv
-  pando bench decode --ranks 4 --plot decode.svg)";
+  pando bench decode --ranks 4 --plot decode.svg
+  pando bench matmul --type q4_1,q8_0 --tokens 1,512)";
 
 struct Group {
   const char* name;
@@ -53,7 +54,7 @@ std::vector<Group> Groups() {
   return {{"bench",
            "Measure a part of Pando against the limits of this machine, or against other methods",
            kBenchExamples,
-           {&kBenchAttentionCommand, &kBenchDecodeCommand}}};
+           {&kBenchAttentionCommand, &kBenchDecodeCommand, &kBenchMatmulCommand}}};
 }
 
 // A command that the parser knows, and what runs it.

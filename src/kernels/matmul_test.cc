@@ -16,15 +16,14 @@
 #include "src/base/random.h"
 #include "src/base/testing/allocation_counter.h"
 #include "src/base/testing/bits.h"
+#include "src/kernels/random_weights.h"
 #include "src/kernels/reference/matmul_reference.h"
 #include "src/kernels/simd_target.h"
-#include "src/kernels/testing/random_weights.h"
 #include "src/kernels/weight_groups.h"
 
 namespace pando {
 namespace {
 
-using ::pando::test_support::RandomWeights;
 using ::pando::test_support::SameBits;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -166,7 +165,7 @@ TEST(MatmulTest, SameBitsAsReferenceForExtremeValues) {
           Problem problem(type, 17, ColumnsFor(type, 2), 5, 70);
           std::fill(problem.bytes.begin(), problem.bytes.end(), static_cast<std::byte>(fill));
           for (size_t at = 1; at < problem.bytes.size(); at += InfoOf(type).block_bytes) {
-            for (const size_t offset : test_support::HalfOffsets(type)) {
+            for (const size_t offset : HalfOffsets(type)) {
               problem.bytes[at + offset] = std::byte{0};
               problem.bytes[at + offset + 1] = std::byte{0x3c};  // 1.0
             }
@@ -209,7 +208,7 @@ TEST(MatmulTest, NanAndInfinityInARowAreInAllItsProductsAndNoOthers) {
         Problem problem(type, 11, ColumnsFor(type, 2), tokens, 90);
         const WeightTypeInfo& info = InfoOf(type);
         const size_t row = 7;
-        for (const size_t offset : test_support::HalfOffsets(type)) {
+        for (const size_t offset : HalfOffsets(type)) {
           std::byte* at = problem.bytes.data() + 1 + row * problem.w.row_bytes() + offset;
           const bool is_half = type == WeightType::kF16 || IsQuantized(type);
           const uint16_t bits = static_cast<uint16_t>(is_half ? bad : bad | 0x7f80u);

@@ -10,12 +10,11 @@
 
 #include "src/base/fingerprint.h"
 #include "src/base/testing/bits.h"
-#include "src/kernels/testing/random_weights.h"
+#include "src/kernels/random_weights.h"
 
 namespace pando {
 namespace {
 
-using ::pando::test_support::RandomWeights;
 using ::pando::test_support::SameBits;
 
 // 256 weights made from seed 7 by RandomWeights: the fingerprint of them all and four of them, as

@@ -11,13 +11,12 @@
 #include "src/attention/communicator_state.h"
 #include "src/base/random.h"
 #include "src/base/testing/bits.h"
-#include "src/kernels/testing/random_weights.h"
+#include "src/kernels/random_weights.h"
 #include "src/kernels/vector_ops.h"
 
 namespace pando {
 namespace {
 
-using test_support::RandomWeights;
 using test_support::SameBits;
 
 constexpr size_t kColumns = 64;

@@ -139,6 +139,16 @@ class BenchAttentionTest(ProgramTest):
         self.assertEqual(list(rows[0]), PREFILL_KEYS)
         self.assertGreater(rows[0]["percent_of_fma"], 0)
 
+    def test_products_beside_the_limits_of_the_machine(self):
+        rows = json.loads(self.output_of("bench", "matmul", "--type", "q4_1,f16", "--rows", "48", "--columns", "64",
+                                         "--tokens", "1,9", "--threads", "1", "--repeats", "2", "-o", "json"))
+        self.assertEqual([(row["type"], row["tokens"]) for row in rows],
+                         [("q4_1", 1), ("q4_1", 9), ("f16", 1), ("f16", 9)])
+        for row in rows:
+            for key in ("median_us", "weights_gb_per_s", "read_gb_per_s", "gmac_per_s", "fma_gmac_per_s"):
+                self.assertGreater(row[key], 0, key)
+        self.assertIn("blocks of 256", self.complaint_about("bench", "matmul", "--type", "q6_k", "--columns", "64"))
+
     def test_prefill_and_contexts_exclude_each_other(self):
         complaint = self.complaint_about(*SMALL_BENCH, "--prefill", "100")
         self.assertIn("--prefill", complaint)

@@ -54,9 +54,10 @@ HWY_INLINE void StoreSteps(const __m256i bytes[4], std::byte* to) {
   store(3, _mm256_unpackhi_epi64(t1, t3));
 }
 
-// Eight rows into half `half` of the panel.
+// Eight rows into half `half` of the panel. As many bytes as they have are prefetched from `ahead` on.
 template <WeightType kType>
-HWY_NOINLINE void UnpackEightRows(const RowPointers& rows, size_t blocks, size_t half, const WeightPanel& panel) {
+HWY_NOINLINE void UnpackEightRows(const RowPointers& rows, size_t blocks, size_t half, const std::byte* ahead,
+                                  const WeightPanel& panel) {
   constexpr WeightTypeInfo kInfo = InfoOf(kType);
   constexpr size_t kParts = kInfo.block_values / kActivationBlock;
   constexpr size_t kGroups = kInfo.block_values / kInfo.group_values;
@@ -67,6 +68,8 @@ HWY_NOINLINE void UnpackEightRows(const RowPointers& rows, size_t blocks, size_t
   for (size_t first = 0; first < blocks; first += kParts) {
     GroupScales<kGroups> scales;
     TypeOf<kType>::ReadScales(rows, offset, scales);
+    PrefetchBytes(ahead, kTileRows * kInfo.block_bytes);
+    ahead += kTileRows * kInfo.block_bytes;
     for (size_t group = 0; group < kGroups; ++group) {
       _mm256_store_ps(scales_to, scales.scale[group]);
       scales_to += kPanelRows;
@@ -165,6 +168,8 @@ HWY_INLINE void DotGroup(const std::byte* panel, const int8_t* const* q, size_t 
       for (size_t v = 0; v < kPanelVecs; ++v) {
         if constexpr (kInfo.bits == 8) {
           MultiplyAddSignedTo(dots[t][v], magnitude[v], w[v], x, ones);
+        } else if (kMiddle == 0 && step == 0) {
+          dots[t][v] = _mm256_maddubs_epi16(w[v], x);
         } else {
           MultiplyAddBytesTo(dots[t][v], w[v], x);
         }
@@ -277,13 +282,15 @@ template <WeightType kType>
 void MultiplyManyTokens(const std::byte* first, size_t row_bytes, size_t num_rows, const Activations& x, float* out,
                         size_t out_stride, std::byte* scratch) {
   const WeightPanel panel(scratch, x.columns());
+  const size_t bytes = num_rows * row_bytes;
+  PrefetchBytes(first, std::min(bytes, kPrefetchAhead));
   for (size_t row = 0; row < num_rows; row += kPanelRows) {
     const size_t rows = std::min(kPanelRows, num_rows - row);
     for (size_t half = 0; half < kPanelVecs; ++half) {
       const size_t half_row = std::min(row + half * kTileRows, num_rows - 1);
-      UnpackEightRows<kType>(
-          PointersTo(first + half_row * row_bytes, row_bytes, std::min(kTileRows, num_rows - half_row)), x.blocks(),
-          half, panel);
+      const size_t offset = half_row * row_bytes;
+      const RowPointers pointers = PointersTo(first + offset, row_bytes, std::min(kTileRows, num_rows - half_row));
+      UnpackEightRows<kType>(pointers, x.blocks(), half, AheadOf(first, offset, bytes, nullptr), panel);
     }
     size_t token = 0;
     for (; token + 4 <= x.tokens(); token += 4) {

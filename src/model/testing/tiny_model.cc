@@ -15,7 +15,7 @@
 #include "src/base/float16.h"
 #include "src/base/random.h"
 #include "src/gguf/testing/gguf_writer.h"
-#include "src/kernels/testing/random_weights.h"
+#include "src/kernels/random_weights.h"
 
 namespace pando::test_support {
 namespace {

@@ -1,6 +1,7 @@
-// Weights of any type from a seed: random bits, of which only the float16 scales are kept within bounds.
-#ifndef PANDO_SRC_KERNELS_TESTING_RANDOM_WEIGHTS_H_
-#define PANDO_SRC_KERNELS_TESTING_RANDOM_WEIGHTS_H_
+// Weights of any type from a seed, for tests and benchmarks: random bits, of which only the float16 scales are kept
+// within bounds.
+#ifndef PANDO_SRC_KERNELS_RANDOM_WEIGHTS_H_
+#define PANDO_SRC_KERNELS_RANDOM_WEIGHTS_H_
 
 #include <cstddef>
 #include <cstring>
@@ -11,7 +12,7 @@
 #include "src/base/random.h"
 #include "src/kernels/weight_type.h"
 
-namespace pando::test_support {
+namespace pando {
 
 // Where in a block the float16 scales and minimums are.
 inline std::vector<size_t> HalfOffsets(WeightType type) {
@@ -64,6 +65,6 @@ inline std::vector<std::byte> RandomWeights(WeightType type, size_t rows, size_t
   return bytes;
 }
 
-}  // namespace pando::test_support
+}  // namespace pando
 
-#endif  // PANDO_SRC_KERNELS_TESTING_RANDOM_WEIGHTS_H_
+#endif  // PANDO_SRC_KERNELS_RANDOM_WEIGHTS_H_
