@@ -100,7 +100,14 @@ Result<ChatTurn> ChatSession::Say(const std::string& text, const ChatCallbacks& 
   const auto on_progress = [&](size_t done) {
     return !callbacks.on_progress || callbacks.on_progress(done, tokens->size());
   };
+  const int64_t whole = num_tokens() + count;
   if (Status status = generator_->Prefill(*tokens, on_progress); !status.ok()) return status;
+  if (num_tokens() < whole) {
+    // Stopped before it was read: as if it had not been said. What was read of it cannot be taken back.
+    messages_.pop_back();
+    if (Status status = Restart(); !status.ok()) return status;
+    return ChatTurn{.times = past_times_};
+  }
   ChatTurn turn{.prompt_tokens = count};
   Result<std::string> answer = Answer(callbacks, turn.answer_tokens);
   if (!answer.ok()) return answer.status();
@@ -134,9 +141,12 @@ Result<ChatState> ChatSession::Freeze() {
 }
 
 Status ChatSession::Thaw(ChatState state) {
-  if (engine_.NumTokens(state.sequence) != static_cast<int64_t>(state.tokens.size())) {
+  const int64_t num_cached = engine_.NumTokens(state.sequence);
+  if (num_cached == 0 || num_cached != static_cast<int64_t>(state.tokens.size())) {
+    sequence_.reset();  // gone with the cache that was there before
+    if (Status status = Start(); !status.ok()) return status;
     return InvalidArgument("the saved chat has {} tokens and its cache {}: they do not belong together",
-                           state.tokens.size(), engine_.NumTokens(state.sequence));
+                           state.tokens.size(), num_cached);
   }
   if (generator_.has_value()) past_times_ = Sum(past_times_, generator_->times());
   messages_ = std::move(state.messages);

@@ -63,10 +63,12 @@ class ChatSession {
   // Begins, or begins anew: an empty chat, with the system's message.
   Status Start();
 
-  // A person's turn and the answer to it. Where there is no room for it in the context the chat stays as it was.
+  // A person's turn and the answer to it. Where there is no room for it in the context, or reading it was stopped, the
+  // chat stays as it was.
   Result<ChatTurn> Say(const std::string& text, const ChatCallbacks& callbacks);
 
-  // The state, with everything in the cache: to be saved beside Engine::Save. And back, after Engine::Load.
+  // The state, with everything in the cache: to be saved beside Engine::Save. And back, after Engine::Load; where that
+  // cache is not the state's, the chat begins anew.
   Result<ChatState> Freeze();
   Status Thaw(ChatState state);
 
