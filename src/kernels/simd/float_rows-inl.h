@@ -7,7 +7,9 @@
 #define PANDO_SRC_KERNELS_SIMD_FLOAT_ROWS_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include "src/kernels/activations.h"
 #include "src/kernels/simd/load-inl.h"
@@ -89,7 +91,9 @@ HWY_NOINLINE void MultiplyFloatTile(const std::byte* rows, size_t row_bytes, con
       }
     }
   }
+  PANDO_UNROLL
   for (size_t r = 0; r < kRows; ++r) {
+    PANDO_UNROLL
     for (size_t t = 0; t < kTokens; ++t) {
       out[t * out_stride + r] =
           FinishChains<Element>(sums[r][t], rows + r * row_bytes, x + t * x_stride, column, columns);
@@ -97,18 +101,18 @@ HWY_NOINLINE void MultiplyFloatTile(const std::byte* rows, size_t row_bytes, con
   }
 }
 
+// Tokens [token, end) and kRows rows.
 template <typename Element, size_t kRows>
-HWY_INLINE void MultiplyFloatTokens(const std::byte* rows, size_t row_bytes, const Activations& x, float* out,
-                                    size_t out_stride) {
+HWY_INLINE void MultiplyFloatTokens(const std::byte* rows, size_t row_bytes, const Activations& x, size_t token,
+                                    size_t end, float* out, size_t out_stride) {
   // 12 accumulators of AVX2.
   constexpr size_t kTokens = kRows == 1 ? 6 : 3;
   const size_t stride = x.token_stride_bytes() / sizeof(float);
-  size_t token = 0;
-  for (; token + kTokens <= x.tokens(); token += kTokens) {
+  for (; token + kTokens <= end; token += kTokens) {
     MultiplyFloatTile<Element, kRows, kTokens>(rows, row_bytes, x.floats(token), stride, x.columns(),
                                                out + token * out_stride, out_stride);
   }
-  for (; token < x.tokens(); ++token) {
+  for (; token < end; ++token) {
     MultiplyFloatTile<Element, kRows, 1>(rows, row_bytes, x.floats(token), stride, x.columns(),
                                          out + token * out_stride, out_stride);
   }
@@ -117,17 +121,23 @@ HWY_INLINE void MultiplyFloatTokens(const std::byte* rows, size_t row_bytes, con
 template <typename Element>
 void MultiplyFloatRows(const std::byte* first, size_t row_bytes, size_t num_rows, const Activations& x, float* out,
                        size_t out_stride) {
-  size_t row = 0;
-  if (x.tokens() < 3) {
-    for (; row + 4 <= num_rows; row += 4) {
-      MultiplyFloatTokens<Element, 4>(first + row * row_bytes, row_bytes, x, out + row, out_stride);
+  // Tokens that stay in the second-level cache while all rows pass by: every two rows read them again.
+  constexpr size_t kCachedBytes = 128 << 10;
+  const size_t chunk = std::max<size_t>(1, kCachedBytes / 6 / std::max<size_t>(1, x.token_stride_bytes())) * 6;
+  for (size_t token = 0; token < x.tokens(); token += chunk) {
+    const size_t end = std::min(x.tokens(), token + chunk);
+    size_t row = 0;
+    if (x.tokens() < 3) {
+      for (; row + 4 <= num_rows; row += 4) {
+        MultiplyFloatTokens<Element, 4>(first + row * row_bytes, row_bytes, x, token, end, out + row, out_stride);
+      }
     }
-  }
-  for (; row + 2 <= num_rows; row += 2) {
-    MultiplyFloatTokens<Element, 2>(first + row * row_bytes, row_bytes, x, out + row, out_stride);
-  }
-  for (; row < num_rows; ++row) {
-    MultiplyFloatTokens<Element, 1>(first + row * row_bytes, row_bytes, x, out + row, out_stride);
+    for (; row + 2 <= num_rows; row += 2) {
+      MultiplyFloatTokens<Element, 2>(first + row * row_bytes, row_bytes, x, token, end, out + row, out_stride);
+    }
+    for (; row < num_rows; ++row) {
+      MultiplyFloatTokens<Element, 1>(first + row * row_bytes, row_bytes, x, token, end, out + row, out_stride);
+    }
   }
 }
 
