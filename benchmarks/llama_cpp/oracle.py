@@ -136,16 +136,25 @@ class Oracle:
             self.decode(chosen[-1:])
         return chosen, candidates
 
-    def perplexity(self, tokens):
-        """exp of the mean negative log-likelihood of tokens 1, 2, ... given all before them, in one context."""
+    def perplexity(self, tokens, window, stride):
+        """exp of the mean negative log-likelihood, over windows that begin `stride` tokens apart and are each read from their
+        own start; of each the last `stride` tokens count. (perplexity, tokens that count)."""
+        begins = range(0, len(tokens) - window + 1, stride)
+        total = sum(self._surprise(tokens[begin:begin + window], stride) for begin in begins)
+        return math.exp(total / (stride * len(begins))), stride * len(begins)
+
+    def _surprise(self, tokens, count):
+        """The negative log-likelihood of the last `count` tokens together."""
         total = 0.0
         for first, logits in self._logit_chunks(tokens):
-            targets = np.array(tokens[first + 1:first + 1 + len(logits)])
-            rows = logits[:len(targets)].astype(np.float64)
-            highest = rows.max(axis=1, keepdims=True)
-            log_sums = highest[:, 0] + np.log(np.exp(rows - highest).sum(axis=1))
-            total += float((log_sums - rows[np.arange(len(targets)), targets]).sum())
-        return math.exp(total / (len(tokens) - 1))
+            positions = np.array([i for i in range(first, first + len(logits)) if len(tokens) - 1 - count <= i < len(tokens) - 1])
+            if len(positions) == 0:
+                continue
+            rows = logits[positions - first].astype(np.float64)
+            highest = rows.max(axis=1)
+            log_sums = highest + np.log(np.exp(rows - highest[:, None]).sum(axis=1))
+            total += float((log_sums - rows[np.arange(len(rows)), np.array(tokens)[positions + 1]]).sum())
+        return total
 
     def time_prompt(self, tokens, depth):
         """Seconds for a prompt behind `depth` tokens that are in the cache already; the cache is as before then."""

@@ -4,7 +4,7 @@
     make_tiny_models.py FOLDER [--twins FOLDER]
 
 Needs the packages gguf and numpy. --twins writes each model again with its weights as float32: what the same model would
-say if no activation were rounded. The files are kept in the tree; a test makes them again and compares them.
+say if no activation were rounded. The files are kept in the tree, so that the tests need neither package.
 """
 
 import argparse
