@@ -140,7 +140,7 @@ class PromptTest(FailureTest):
 
 class OptionsTest(FailureTest):
     def test_numbers_that_are_none(self):
-        for option, value in (("-n", "0"), ("-c", "-5"), ("-t", "x"), ("-b", "0"), ("--temp", "-1"), ("--top-p", "2"),
+        for option, value in (("-n", "0"), ("-c", "-5"), ("-t", "x"), ("--temp", "-1"), ("--top-p", "2"),
                               ("--kv-type", "f8"), ("--attention", "best"), ("--rope-scaling", "some"), ("--slots", "3")):
             done = run("generate", "-m", self.model, "-p", "a", option, value)
             self.expect_complaint(done, 2)
@@ -165,7 +165,7 @@ class OutputTest(FailureTest):
 class LostRankTest(FailureTest):
     NUM_RANKS = 3
     LOST = 1
-    LOST_TIMEOUT_S = 2
+    LOST_TIMEOUT_S = 8
 
     def start(self):
         """Ranks that generate for ever, each with a file for what it says and one for its exit code."""
@@ -218,7 +218,7 @@ class LostRankTest(FailureTest):
         since = time.monotonic()
         survivors = [rank for rank in range(self.NUM_RANKS) if rank != self.LOST]
         self.assertTrue(self.wait_until(lambda: all(self.read(f"code.{rank}") for rank in survivors)), "not all ended")
-        self.assertLess(time.monotonic() - since, self.LOST_TIMEOUT_S + 10)
+        self.assertLess(time.monotonic() - since, self.LOST_TIMEOUT_S + PATIENCE_S)
         for rank in survivors:
             said = self.read(f"said.{rank}")
             self.assertEqual(self.read(f"code.{rank}"), "1", said)
