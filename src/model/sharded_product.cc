@@ -9,11 +9,13 @@
 namespace pando {
 namespace {
 
-// Several tasks per thread, so that a thread that was held up leaves its share to the others; but not so many that
-// handing them out costs more than they do.
-constexpr size_t kTasksPerThread = 4;
-// Rows of one task of a step with many tokens, where the kernel unpacks weights once for all of them.
+// Rows of one task of a step with many tokens, where the kernel unpacks weights once for all of them; and rows of the
+// scratch for one of two matrices.
 constexpr size_t kMaxTaskRows = 256;
+// With few tokens memory is the limit, and it is read fastest where a thread has one range of neighbouring rows; with
+// many, several tasks per thread leave the share of a thread that was held up to the others.
+constexpr size_t kFewTokens = 4;
+constexpr size_t kTasksPerThread = 4;
 
 size_t TotalRows(std::span<const WeightMatrix> parts) {
   size_t rows = 0;
@@ -21,11 +23,11 @@ size_t TotalRows(std::span<const WeightMatrix> parts) {
   return rows;
 }
 
-size_t NumTasks(size_t num_rows, size_t num_threads) {
+size_t NumTasks(size_t num_rows, size_t num_tokens, size_t num_threads) {
   const size_t num_blocks = (num_rows + kRowBlock - 1) / kRowBlock;
-  const size_t wanted = std::max(num_threads * kTasksPerThread, (num_rows + kMaxTaskRows - 1) / kMaxTaskRows);
-  return num_threads == 1 ? std::min<size_t>(num_blocks, (num_rows + kMaxTaskRows - 1) / kMaxTaskRows)
-                          : std::min(num_blocks, wanted);
+  if (num_tokens < kFewTokens) return std::min(num_blocks, num_threads);
+  const size_t wanted = num_threads == 1 ? 1 : num_threads * kTasksPerThread;
+  return std::min(num_blocks, std::max(wanted, (num_rows + kMaxTaskRows - 1) / kMaxTaskRows));
 }
 
 }  // namespace
@@ -72,14 +74,14 @@ MatrixRows ShardedProduct::Mine(size_t num_rows) const {
 }
 
 void ShardedProduct::MultiplyRange(const WeightMatrix& matrix, MatrixRows rows, float* out, size_t stride,
-                                   size_t thread) {
+                                   size_t thread, const std::byte* next_rows) {
   const Activations& input = FormOf(matrix.type) == ActivationForm::kBytes ? bytes_ : floats_;
   MultiplyRows(matrix, rows.begin, rows.size(), input, out, stride,
-               scratch_.data() + thread * scratch_bytes_per_thread_);
+               scratch_.data() + thread * scratch_bytes_per_thread_, next_rows);
 }
 
 void ShardedProduct::MultiplyMine(std::span<const WeightMatrix> parts, MatrixRows mine, float* out, size_t stride) {
-  const size_t num_tasks = NumTasks(mine.size(), pool_.num_threads());
+  const size_t num_tasks = NumTasks(mine.size(), num_tokens_, pool_.num_threads());
   pool_.Run(num_tasks, [&](size_t task, size_t thread) {
     MatrixRows rows = RowsOfPart(mine.size(), task, num_tasks);
     rows = {rows.begin + mine.begin, rows.end + mine.begin};
@@ -96,16 +98,19 @@ void ShardedProduct::MultiplyMine(std::span<const WeightMatrix> parts, MatrixRow
 
 void ShardedProduct::MultiplyGatedMine(const WeightMatrix& gate, const WeightMatrix& up, MatrixRows mine, float* out,
                                        size_t stride) {
-  const size_t num_tasks = NumTasks(mine.size(), pool_.num_threads());
+  const size_t num_tasks = NumTasks(mine.size(), num_tokens_, pool_.num_threads());
   pool_.Run(num_tasks, [&](size_t task, size_t thread) {
     const MatrixRows part = RowsOfPart(mine.size(), task, num_tasks);
-    const MatrixRows rows = {part.begin + mine.begin, part.end + mine.begin};
-    float* gates = out + part.begin;
     float* ups = up_.as<float>() + thread * num_tokens_ * kMaxTaskRows;
-    MultiplyRange(gate, rows, gates, stride, thread);
-    MultiplyRange(up, rows, ups, kMaxTaskRows, thread);
-    for (size_t token = 0; token < num_tokens_; ++token) {
-      SwiGlu(gates + token * stride, ups + token * kMaxTaskRows, part.size(), gates + token * stride);
+    for (size_t begin = part.begin; begin < part.end; begin += kMaxTaskRows) {
+      const size_t count = std::min(kMaxTaskRows, part.end - begin);
+      const MatrixRows rows = {mine.begin + begin, mine.begin + begin + count};
+      MultiplyRange(gate, rows, out + begin, stride, thread, up.row(rows.begin));
+      MultiplyRange(up, rows, ups, kMaxTaskRows, thread, rows.end < gate.rows ? gate.row(rows.end) : nullptr);
+      for (size_t token = 0; token < num_tokens_; ++token) {
+        float* gates = out + begin + token * stride;
+        SwiGlu(gates, ups + token * kMaxTaskRows, count, gates);
+      }
     }
   });
 }

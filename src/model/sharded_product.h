@@ -45,7 +45,9 @@ class ShardedProduct {
  private:
   Status GrowForGather(size_t num_tokens, size_t num_rows);
   MatrixRows Mine(size_t num_rows) const;
-  void MultiplyRange(const WeightMatrix& matrix, MatrixRows rows, float* out, size_t stride, size_t thread);
+  // `next_rows`: what the thread will read after these, where that is known.
+  void MultiplyRange(const WeightMatrix& matrix, MatrixRows rows, float* out, size_t stride, size_t thread,
+                     const std::byte* next_rows = nullptr);
   // This rank's rows of the stack, over the threads. out: [tokens][stride]
   void MultiplyMine(std::span<const WeightMatrix> parts, MatrixRows mine, float* out, size_t stride);
   void MultiplyGatedMine(const WeightMatrix& gate, const WeightMatrix& up, MatrixRows mine, float* out, size_t stride);
