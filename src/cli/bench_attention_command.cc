@@ -60,7 +60,7 @@ std::function<Status()> AddBenchAttention(CLI::App& app) {
   AddTextOption(app, "--kv-type", "LIST", flags->kv_types, "How keys and values are stored: f32, f16, bf16, q8_0");
   AddTextOption(app, "--threads", "LIST", flags->threads, "Threads that share the work");
   AddTextOption(app, "--repeats", "N", flags->repeats, "Measurements per row");
-  AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json or jsonl");
+  AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");
   app.footer(kExplanation);
   return [flags] { return PrintBenchAttention(*flags); };
 }
@@ -82,7 +82,7 @@ Status PrintBenchAttention(const BenchAttentionFlags& flags) {
   }
   progress.Clear();
   // Rows that took minutes are not thrown away because a later one did not fit in memory.
-  if (status.ok() || !rows.empty()) fmt::print("{}", RenderTable(rows, plan->format));
+  if (status.ok() || !rows.empty()) fmt::print("{}", RenderTable(rows, plan->format, "pando_bench_attention"));
   return status;
 }
 

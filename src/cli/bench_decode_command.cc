@@ -105,7 +105,7 @@ class DecodeBench {
   void PrintRows() const {
     std::vector<Row> table;
     for (const MeasuredDecode& measured : rows_) table.push_back(ToTableRow(measured, plan_.format));
-    if (!table.empty()) fmt::print("{}", RenderTable(table, plan_.format));
+    if (!table.empty()) fmt::print("{}", RenderTable(table, plan_.format, "pando_bench_decode"));
   }
 
   Status Finish(const Status& status) {
@@ -148,7 +148,7 @@ std::function<Status()> AddBenchDecode(CLI::App& app) {
   AddTextOption(app, "--budget", "SECONDS", flags->budget,
                 "For the measurements of a row: slow strategies are repeated less, 3 times at least");
   AddTextOption(app, "--timeout", "SECONDS", flags->timeout, "How long to wait for a rank that does not come");
-  AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json or jsonl");
+  AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");
   AddTextOption(app, "--plot", "FILE", flags->plot, "Also draw time and bytes against context, as SVG");
   app.footer(kExplanation);
   return [flags] { return RunBenchDecode(*flags); };

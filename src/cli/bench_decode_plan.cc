@@ -17,27 +17,9 @@ namespace pando::cli {
 namespace {
 
 // Each rank owns at least one slot.
-constexpr SizeRange kRankRange = {.min = 1, .max = TreeShape{}.num_slots};
+constexpr int64_t kMaxRanks = TreeShape{}.num_slots;
 constexpr SizeRange kThreadRange = {.min = 0, .max = 1024};
 constexpr SizeRange kRepeatRange = {.min = 1, .max = 1'000'000};
-
-// Every number of ranks is planned as if it were given alone: under mpirun there is only one that can be.
-Result<std::vector<RankPlan>> PlanGroups(const BenchDecodeFlags& flags, const std::optional<LaunchInfo>& launch,
-                                         bool built_with_mpi) {
-  const bool by_mpirun = flags.ranks.empty() && launch.has_value();
-  const std::string text = flags.ranks.empty() ? kDefaultRanks : flags.ranks;
-  const Result<std::vector<int64_t>> counts =
-      by_mpirun ? std::vector<int64_t>{launch->size} : ParseSizeList("--ranks", text, kRankRange);
-  if (!counts.ok()) return counts.status();
-  std::vector<RankPlan> groups;
-  for (const int64_t count : *counts) {
-    const Result<RankPlan> group =
-        PlanRanks({.ranks = std::to_string(count), .timeout = flags.timeout}, count, launch, built_with_mpi);
-    if (!group.ok()) return group.status();
-    groups.push_back(*group);
-  }
-  return groups;
-}
 
 // The parts that are the same in every run.
 Result<DecodeBenchmarkOptions> ParseRun(const BenchDecodeFlags& flags) {
@@ -91,7 +73,8 @@ Result<BenchDecodePlan> MakeBenchDecodePlan(const BenchDecodeFlags& flags, const
   const Result<TableFormat> format = ParseTableFormat("-o", flags.output);
   if (!format.ok()) return format.status();
   plan.format = *format;
-  Result<std::vector<RankPlan>> groups = PlanGroups(flags, launch, built_with_mpi);
+  Result<std::vector<RankPlan>> groups = PlanRankGroups({.ranks = flags.ranks, .timeout = flags.timeout}, kDefaultRanks,
+                                                        kMaxRanks, launch, built_with_mpi);
   if (!groups.ok()) return groups.status();
   plan.groups = std::move(groups).value();
   const Result<DecodeBenchmarkOptions> shared = ParseRun(flags);

@@ -44,7 +44,7 @@ Status PrintBenchMatmul(const BenchMatmulFlags& flags) {
   }
   progress.Clear();
   // Rows that took a while are not thrown away because a later one cannot be measured.
-  if (status.ok() || !rows.empty()) fmt::print("{}", RenderTable(rows, plan->format));
+  if (status.ok() || !rows.empty()) fmt::print("{}", RenderTable(rows, plan->format, "pando_bench_matmul"));
   return status;
 }
 
@@ -56,7 +56,7 @@ std::function<Status()> AddBenchMatmul(CLI::App& app) {
   AddTextOption(app, "--tokens", "LIST", flags->tokens, "Vectors that it is multiplied with at once");
   AddTextOption(app, "--threads", "LIST", flags->threads, "Threads that share the rows");
   AddTextOption(app, "--repeats", "N", flags->repeats, "Measurements per row");
-  AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json or jsonl");
+  AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");
   app.footer(kExplanation);
   return [flags] { return PrintBenchMatmul(*flags); };
 }

@@ -9,12 +9,14 @@
 
 #include "src/base/errors.h"
 #include "src/base/fingerprint.h"
+#include "src/base/printable.h"
 #include "src/cli/command.h"
 #include "src/cli/model_flags.h"
 #include "src/cli/prompt_input.h"
 #include "src/cli/size_list.h"
 #include "src/cli/table_output.h"
 #include "src/engine/load_tokenizer.h"
+#include "src/engine/log_likelihood.h"
 
 namespace pando::cli {
 namespace {
@@ -23,6 +25,8 @@ constexpr const char* kExplanation =
     R"(Columns:
   position              of the token behind which the logits stand; the first token has position 0
   token, logit          the likeliest next tokens, the likeliest first
+  probability           of the token among all
+  piece                 what the token stands for, with escapes for what is not text
   logits_fingerprint    of all logits at this position, whatever --top says
 
 Examples:
@@ -35,6 +39,7 @@ struct LogitsFlags : ModelFlags {
   PromptFlags prompt;
   std::string tokens;
   std::string positions;
+  bool all = false;
   std::string top = "10";
   std::string output = "md";
 };
@@ -69,6 +74,11 @@ Result<std::vector<int32_t>> PlanTokens(const GgufFile& file, const LogitsFlags&
 
 // Of the last token if none are named.
 Result<std::vector<size_t>> PlanPositions(const LogitsFlags& flags, size_t num_tokens) {
+  if (flags.all) {
+    std::vector<size_t> all(num_tokens);
+    std::iota(all.begin(), all.end(), size_t{0});
+    return all;
+  }
   const auto last = static_cast<int64_t>(num_tokens) - 1;
   if (flags.positions.empty()) return std::vector<size_t>{static_cast<size_t>(last)};
   const Result<std::vector<int64_t>> list = ParseSizeList("--positions", flags.positions, {.min = 0, .max = last});
@@ -101,23 +111,21 @@ Result<LogitsPlan> MakePlan(const LogitsFlags& flags) {
   return plan;
 }
 
-// The `top` likeliest tokens (0: all); of equal logits the lower token comes first.
-std::vector<size_t> LikeliestTokens(std::span<const float> logits, size_t top) {
-  std::vector<size_t> tokens(logits.size());
-  std::iota(tokens.begin(), tokens.end(), size_t{0});
-  const size_t count = top == 0 ? tokens.size() : std::min(top, tokens.size());
-  const auto is_likelier = [&](size_t a, size_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; };
-  std::partial_sort(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count), tokens.end(), is_likelier);
-  tokens.resize(count);
-  return tokens;
+// Given tokens need no tokenizer; without one there are no pieces.
+Field PieceOf(const Result<Tokenizer>& tokenizer, int32_t token) {
+  if (!tokenizer.ok() || !tokenizer->vocabulary().Contains(token)) return {"piece", Absent{}};
+  return {"piece", Printable(tokenizer->vocabulary().Piece(token))};
 }
 
-void AddRows(std::span<const float> logits, size_t position, size_t top, std::vector<Row>& rows) {
+void AddRows(std::span<const float> logits, size_t position, size_t top, const Result<Tokenizer>& tokenizer,
+             std::vector<Row>& rows) {
   const std::string fingerprint = fmt::format("{:016x}", Fingerprint(logits));
-  for (const size_t token : LikeliestTokens(logits, top)) {
+  for (const TokenProbability& likely : LikeliestTokens(logits, top == 0 ? logits.size() : top)) {
     rows.push_back({{"position", static_cast<int64_t>(position)},
-                    {"token", static_cast<int64_t>(token)},
-                    {"logit", Decimal{logits[token], 6}},
+                    {"token", likely.token},
+                    {"logit", Decimal{likely.logit, 6}},
+                    {"probability", Decimal{likely.probability, 9}},
+                    PieceOf(tokenizer, likely.token),
                     {"logits_fingerprint", fingerprint}});
   }
 }
@@ -127,6 +135,7 @@ Status CollectRows(Engine& engine, const LogitsText& text, size_t top, std::vect
   const Result<int64_t> sequence = engine.AddSequence();
   if (!sequence.ok()) return sequence.status();
   if (Status status = engine.Reserve(static_cast<int64_t>(text.tokens.size())); !status.ok()) return status;
+  const Result<Tokenizer> tokenizer = LoadTokenizer(engine.model().file());
   std::vector<float> logits(engine.model().weights().output.rows);
   const auto step_size = static_cast<size_t>(engine.options().max_tokens);
   auto position = text.positions.begin();
@@ -138,7 +147,7 @@ Status CollectRows(Engine& engine, const LogitsText& text, size_t top, std::vect
     for (; position != text.positions.end() && *position < first + tokens.size(); ++position) {
       const size_t wanted = *position - first;
       if (Status status = engine.Logits({&wanted, 1}, logits); !status.ok()) return status;
-      AddRows(logits, *position, top, rows);
+      AddRows(logits, *position, top, tokenizer, rows);
     }
   }
   return Status();
@@ -152,7 +161,7 @@ Status RunLogits(const LogitsFlags& flags) {
     if (!text.ok()) return text.status();
     std::vector<Row> rows;
     if (Status status = CollectRows(engine, *text, plan->top, rows); !status.ok()) return status;
-    fmt::print("{}", RenderTable(rows, plan->format));
+    fmt::print("{}", RenderTable(rows, plan->format, "pando_logits"));
     return Status();
   });
 }
@@ -162,10 +171,11 @@ std::function<Status()> AddLogits(CLI::App& app) {
   AddPromptOptions(app, flags->prompt, "The text");
   AddTextOption(app, "--tokens", "LIST", flags->tokens, "Tokens in place of a text: 504,3575,282");
   AddTextOption(app, "--positions", "LIST", flags->positions, "Tokens behind which to look; the last one if not given");
+  app.add_flag("--all", flags->all, "Behind every token");
   AddTextOption(app, "--top", "N", flags->top, "How many of the likeliest tokens; 0: all");
   AddModelOptions(app, *flags);
   AddRankOptions(app, flags->ranks);
-  AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json or jsonl");
+  AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");
   app.footer(kExplanation);
   return [flags] { return RunLogits(*flags); };
 }

@@ -36,7 +36,8 @@ constexpr const char* kBenchExamples = R"(Examples:
   pando bench attention
   pando bench attention --contexts 64K,256K --kv-type f16,q8_0 -o csv
   pando bench decode --ranks 4 --plot decode.svg
-  pando bench matmul --type q4_1,q8_0 --tokens 1,512)";
+  pando bench matmul --type q4_1,q8_0 --tokens 1,512
+  pando bench model -m model.gguf -d 0,8192 --ranks 1,4)";
 
 struct Group {
   const char* name;
@@ -46,15 +47,15 @@ struct Group {
 };
 
 std::vector<const Command*> TopCommands() {
-  return {&kGenerateCommand, &kChatCommand, &kTokenizeCommand, &kDetokenizeCommand, &kInspectCommand,
-          &kLogitsCommand,   &kDemoCommand, &kInfoCommand,     &kTopologyCommand};
+  return {&kGenerateCommand,   &kChatCommand,   &kTokenizeCommand, &kDetokenizeCommand, &kInspectCommand,
+          &kPerplexityCommand, &kLogitsCommand, &kDemoCommand,     &kInfoCommand,       &kTopologyCommand};
 }
 
 std::vector<Group> Groups() {
   return {{"bench",
            "Measure a part of Pando against the limits of this machine, or against other methods",
            kBenchExamples,
-           {&kBenchAttentionCommand, &kBenchDecodeCommand, &kBenchMatmulCommand}}};
+           {&kBenchAttentionCommand, &kBenchDecodeCommand, &kBenchMatmulCommand, &kBenchModelCommand}}};
 }
 
 // A command that the parser knows, and what runs it.

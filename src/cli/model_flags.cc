@@ -60,10 +60,13 @@ Result<TransformerOptions> ParseTransformer(const ModelFlags& flags) {
   const Result<int64_t> threads = ParseSize("--threads", flags.threads, {.min = 0, .max = 1024});
   if (!threads.ok()) return threads.status();
   options.num_threads = *threads;
-  const Result<KvType> k = ParseKvTypeOption("-ctk", flags.k_type.empty() ? flags.kv_type : flags.k_type);
+  const auto parse_kv_type = [&](std::string_view option, const std::string& name) {
+    return name.empty() ? ParseKvTypeOption("--kv-type", flags.kv_type) : ParseKvTypeOption(option, name);
+  };
+  const Result<KvType> k = parse_kv_type("-ctk", flags.k_type);
   if (!k.ok()) return k.status();
   options.k_type = *k;
-  const Result<KvType> v = ParseKvTypeOption("-ctv", flags.v_type.empty() ? flags.kv_type : flags.v_type);
+  const Result<KvType> v = parse_kv_type("-ctv", flags.v_type);
   if (!v.ok()) return v.status();
   options.v_type = *v;
   const Result<Strategy> strategy = ParseStrategy(flags.attention);
@@ -84,12 +87,16 @@ void AddModelOptions(CLI::App& app, ModelFlags& flags) {
                 "Tokens of context; 0: as many as needed, up to what the model was trained for");
   AddTextOption(app, "-t,--threads", "N", flags.threads, "Threads of each rank; 0: the cores, shared by the ranks");
   AddTextOption(app, "-b,--batch-size", "N", flags.batch,
-                "Tokens of the prompt that are computed at once; 0: 512, fewer where many ranks share a machine");
+                "Tokens of the prompt computed at once; 0: 512, fewer where many ranks share a machine");
   AddTextOption(app, "--kv-type", "TYPE", flags.kv_type, "How keys and values are stored: f32, f16, bf16, q8_0");
   AddTextOption(app, "--cache-type-k", "TYPE", flags.k_type, "The same for keys alone (-ctk)");
   AddTextOption(app, "--cache-type-v", "TYPE", flags.v_type, "The same for values alone (-ctv)");
   AddTextOption(app, "--attention", "NAME", flags.attention,
                 "How the ranks' attention meets: tree, a schedule of `bench decode`, ring or paper");
+  AddTreeAndRopeOptions(app, flags);
+}
+
+void AddTreeAndRopeOptions(CLI::App& app, ModelFlags& flags) {
   AddTextOption(app, "--slots", "N", flags.slots, "Slots of the tree, a power of two: at most so many ranks");
   AddTextOption(app, "--rope-scaling", "NAME", flags.rope_scaling,
                 "How positions are stretched: none, linear or yarn; as the file says if not given");

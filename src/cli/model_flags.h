@@ -7,7 +7,6 @@
 #ifndef PANDO_SRC_CLI_MODEL_FLAGS_H_
 #define PANDO_SRC_CLI_MODEL_FLAGS_H_
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <optional>
 #include <string>
@@ -15,6 +14,10 @@
 #include "pando/status.h"
 #include "src/cli/ranks.h"
 #include "src/engine/engine.h"
+
+namespace CLI {
+class App;
+}
 
 namespace pando::cli {
 
@@ -38,6 +41,9 @@ struct ModelFlags {
 
 // Without --ranks and --timeout: AddRankOptions adds those, for commands that run one group of ranks.
 void AddModelOptions(CLI::App& app, ModelFlags& flags);
+
+// Those of them that no command has a list of.
+void AddTreeAndRopeOptions(CLI::App& app, ModelFlags& flags);
 
 struct ModelPlan {
   std::string path;

@@ -75,6 +75,24 @@ Result<RankPlan> PlanRanks(const RankFlags& flags, int64_t default_ranks, const 
   return plan;
 }
 
+Result<std::vector<RankPlan>> PlanRankGroups(const RankFlags& flags, const std::string& default_ranks,
+                                             int64_t max_ranks, const std::optional<LaunchInfo>& launch,
+                                             bool built_with_mpi) {
+  const bool by_mpirun = flags.ranks.empty() && launch.has_value();
+  const std::string& text = flags.ranks.empty() ? default_ranks : flags.ranks;
+  const Result<std::vector<int64_t>> counts =
+      by_mpirun ? std::vector<int64_t>{launch->size} : ParseSizeList("--ranks", text, {.min = 1, .max = max_ranks});
+  if (!counts.ok()) return counts.status();
+  std::vector<RankPlan> groups;
+  for (const int64_t count : *counts) {
+    const Result<RankPlan> group =
+        PlanRanks({.ranks = std::to_string(count), .timeout = flags.timeout}, count, launch, built_with_mpi);
+    if (!group.ok()) return group.status();
+    groups.push_back(*group);
+  }
+  return groups;
+}
+
 Status RunRanks(const RankPlan& plan, const std::function<Status(Communicator& communicator)>& function) {
   if (plan.with_mpi) return RunWithMpi(plan, function);
   return RunInProcess(plan.num_ranks, {.timeout = plan.timeout},

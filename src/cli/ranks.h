@@ -12,16 +12,20 @@
 #ifndef PANDO_SRC_CLI_RANKS_H_
 #define PANDO_SRC_CLI_RANKS_H_
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pando/communicator.h"
 #include "pando/status.h"
 #include "src/transport/launch.h"
+
+namespace CLI {
+class App;
+}
 
 namespace pando::cli {
 
@@ -45,6 +49,12 @@ Result<RankPlan> PlanRanks(const RankFlags& flags, int64_t default_ranks = 1);
 // The same for a given start and build, for tests.
 Result<RankPlan> PlanRanks(const RankFlags& flags, int64_t default_ranks, const std::optional<LaunchInfo>& launch,
                            bool built_with_mpi);
+
+// For commands that compare numbers of ranks, one after the other: `flags.ranks` is a list. Every number is planned as
+// if it were given alone: under mpirun there is only one that can be.
+Result<std::vector<RankPlan>> PlanRankGroups(const RankFlags& flags, const std::string& default_ranks,
+                                             int64_t max_ranks, const std::optional<LaunchInfo>& launch,
+                                             bool built_with_mpi);
 
 // Runs `function` on every rank of the plan, or on this process's. In process the Status says what went wrong first.
 // Under mpirun a failure ends the process here, after its complaint: MPI has no way back, and a rank that cannot go on

@@ -55,7 +55,33 @@ TEST(TableOutputTest, NotFiniteIsNullInJson) {
   EXPECT_EQ(RenderTable(rows, TableFormat::kJsonLines), "{\"x\":null}\n");
 }
 
+TEST(TableOutputTest, SqlMakesTheTableAndFillsIt) {
+  EXPECT_EQ(RenderTable(TwoRows(), TableFormat::kSql, "results"),
+            "CREATE TABLE IF NOT EXISTS results (\n  kv_type TEXT,\n  context INTEGER,\n  median_us REAL\n);\n\n"
+            "INSERT INTO results (kv_type, context, median_us) VALUES ('f16', 8192, 812.3);\n"
+            "INSERT INTO results (kv_type, context, median_us) VALUES ('q8_0', 262144, 12345.0);\n");
+}
+
+TEST(TableOutputTest, SqlQuotesTextAndHasNullForWhatIsNoNumber) {
+  const std::vector<Row> rows = {{{"name", "it's"}, {"x", Decimal{std::nan(""), 1}}, {"y", Absent{}}}};
+  EXPECT_THAT(RenderTable(rows, TableFormat::kSql), HasSubstr("VALUES ('it''s', NULL, NULL);"));
+}
+
+TEST(TableOutputTest, AbsentAndLists) {
+  const std::vector<Row> rows = {
+      {{"x", Absent{}}, {"ns", std::vector<int64_t>{1, 22}}, {"ts", std::vector<Decimal>{{0.125, 2}, {3, 2}}}}};
+  EXPECT_EQ(RenderTable(rows, TableFormat::kJsonLines), "{\"x\":null,\"ns\":[1,22],\"ts\":[0.13,3.0]}\n");
+  EXPECT_EQ(RenderTable(rows, TableFormat::kCsv), "x,ns,ts\n,1 22,0.12 3.00\n");
+  EXPECT_EQ(RenderTable(rows, TableFormat::kMarkdown),
+            "| x |   ns |        ts |\n"
+            "|--:|-----:|----------:|\n"
+            "| - | 1 22 | 0.12 3.00 |\n");
+  EXPECT_THAT(RenderTable(rows, TableFormat::kSql), HasSubstr("x REAL,\n  ns TEXT,\n  ts TEXT"));
+  EXPECT_THAT(RenderTable(rows, TableFormat::kSql), HasSubstr("VALUES (NULL, '1 22', '0.12 3.00');"));
+}
+
 TEST(TableOutputTest, NoRows) {
+  EXPECT_EQ(RenderTable({}, TableFormat::kSql), "");
   EXPECT_EQ(RenderTable({}, TableFormat::kMarkdown), "");
   EXPECT_EQ(RenderTable({}, TableFormat::kCsv), "");
   EXPECT_EQ(RenderTable({}, TableFormat::kJson), "[]\n");
@@ -67,9 +93,10 @@ TEST(TableOutputTest, FormatsAreKnownByName) {
   EXPECT_EQ(*ParseTableFormat("-o", "csv"), TableFormat::kCsv);
   EXPECT_EQ(*ParseTableFormat("-o", "json"), TableFormat::kJson);
   EXPECT_EQ(*ParseTableFormat("-o", "jsonl"), TableFormat::kJsonLines);
+  EXPECT_EQ(*ParseTableFormat("-o", "sql"), TableFormat::kSql);
   const Result<TableFormat> unknown = ParseTableFormat("-o", "xml");
   ASSERT_FALSE(unknown.ok());
-  EXPECT_THAT(unknown.status().message(), HasSubstr("\"xml\": it must be md, csv, json or jsonl"));
+  EXPECT_THAT(unknown.status().message(), HasSubstr("\"xml\": it must be md, csv, json, jsonl or sql"));
 }
 
 }  // namespace

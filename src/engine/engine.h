@@ -45,6 +45,7 @@ class Engine {
 
   const Model& model() const { return transformer_.model(); }
   const TransformerOptions& options() const { return transformer_.options(); }
+  size_t num_threads() const { return transformer_.num_threads(); }  // of this rank
   Communicator& communicator() { return communicator_; }
 
   Result<int64_t> AddSequence();

@@ -63,6 +63,7 @@ class Transformer {
 
   const Model& model() const { return *model_; }
   const TransformerOptions& options() const { return options_; }
+  size_t num_threads() const { return pool_.num_threads(); }
   RankAttention& attention() { return *attention_; }
   const RankAttention& attention() const { return *attention_; }
 

@@ -33,7 +33,8 @@ class LogitsTest(unittest.TestCase):
 
     def test_the_likeliest_tokens_come_first(self):
         rows = self.rows_of("--tokens", "7,8,9", "--top", "5")
-        self.assertEqual([list(row) for row in rows], [["position", "token", "logit", "logits_fingerprint"]] * 5)
+        keys = ["position", "token", "logit", "probability", "piece", "logits_fingerprint"]
+        self.assertEqual([list(row) for row in rows], [keys] * 5)
         self.assertEqual({row["position"] for row in rows}, {2})
         logits = [row["logit"] for row in rows]
         self.assertEqual(logits, sorted(logits, reverse=True))
