@@ -155,6 +155,9 @@ TEST(ModelTest, BiasesComeAllThreeOrNone) {
   TinyModel tiny = MakeTinyModel({.has_biases = true});
   tiny.tensors.erase("blk.1.attn_k.bias");
   EXPECT_THAT(ComplaintOf(tiny), HasSubstr("blk.1.attn_k.bias is missing"));
+  tiny = MakeTinyModel({.architecture = "qwen2"});
+  for (const char* name : {"blk.0.attn_q.bias", "blk.0.attn_k.bias", "blk.0.attn_v.bias"}) tiny.tensors.erase(name);
+  EXPECT_THAT(ComplaintOf(tiny), HasSubstr("blk.0.attn_q.bias is missing")) << "qwen2 has them always";
 }
 
 TEST(ModelTest, NamesATypeThatItCannotMultiply) {
