@@ -15,7 +15,7 @@ namespace pando::cli {
 namespace {
 
 constexpr const char* kExplanation = R"(Columns:
-  median_us, spread_us    time of one product and between its quartiles; up to 8 tokens with weights that are in no cache
+  median_us, spread_us    time of one product and between its quartiles; up to 8 tokens with weights in no cache
   weights_gb_per_s        bytes of weights over that time
   read_gb_per_s           what the same threads read from memory at most, measured in turn with the above
   gmac_per_s              10^9 multiplications and additions per second

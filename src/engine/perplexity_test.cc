@@ -139,6 +139,16 @@ TEST(PerplexityTest, SameBitsOnAnyRanksThreadsAndSteps) {
   }
 }
 
+TEST(PerplexityTest, FingerprintIsOfAllWindows) {
+  std::vector<int32_t> tokens = RandomPrompt(60, kVocabulary, 3);
+  const uint64_t before = Measure({}, tokens, {.window = 20})->fingerprint;
+  for (const size_t changed : {5, 25, 45}) {
+    std::vector<int32_t> other = tokens;
+    other[changed] = (other[changed] + 1) % static_cast<int32_t>(kVocabulary);
+    EXPECT_NE(Measure({}, other, {.window = 20})->fingerprint, before) << changed;
+  }
+}
+
 TEST(PerplexityTest, EndsAfterACompleteWindowWhenToldTo) {
   const std::vector<int32_t> tokens = RandomPrompt(90, kVocabulary, 5);
   const PerplexityResult first = Measure({}, tokens, {.window = 30, .max_windows = 1}).value();
