@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The default model: Pando's logits and greedy text against what llama.cpp said of the same file.
+"""The default model: Pando's logits, greedy text and perplexity against what llama.cpp said of the same file.
 
     real_model_test.py PROGRAM
 
@@ -10,6 +10,7 @@ that round the same values in another order part from each other as far as from 
 logits      Pando is at most MORE_NOISE times as far from the exact ones as llama.cpp is in the mean over all prompts, and
             never farther than FARTHEST. Single prompts vary more than that, in both programs.
 greedy      equal on at least 8 of 10 prompts of which llama.cpp is itself sure (goldens.prompts).
+perplexity  within 0.3 %, with the same KV type.
 """
 
 import json
@@ -30,9 +31,10 @@ MORE_NOISE = 1.5
 FARTHEST = 1.5
 GREEDY_EQUAL = 8
 GREEDY_CLOSE = 0.05
+PERPLEXITY_RATIO = 0.003
 
 
-def run(*arguments, timeout=240):
+def run(*arguments, timeout=400):
     process = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=timeout, check=False)
     if process.returncode != 0:
         raise AssertionError(f"pando {arguments[0]} ended with {process.returncode}: {process.stderr}")
@@ -74,6 +76,15 @@ class RealModelTest(unittest.TestCase):
                 self.assertEqual(result["tokens"][parting], second_token, f"{prompt!r}, token {parting}")
                 self.assertLess(first - second, GREEDY_CLOSE, f"{prompt!r}, token {parting}")
         self.assertGreaterEqual(equal, GREEDY_EQUAL)
+
+    def test_perplexity_is_llama_cpps(self):
+        golden = goldens.load("perplexity.json")
+        for kv_type in ("f16", "q8_0"):
+            with self.subTest(kv_type):
+                result = run("perplexity", "-m", MODEL, "-f", goldens.CHRONICLE, "-c", str(goldens.PERPLEXITY_WINDOW),
+                             "--stride", str(goldens.PERPLEXITY_STRIDE), "--kv-type", kv_type, "-o", "json")
+                self.assertEqual(result["tokens_scored"], golden[kv_type]["tokens_scored"])
+                self.assertLess(abs(result["perplexity"] / golden[kv_type]["perplexity"] - 1), PERPLEXITY_RATIO)
 
 
 def main():
