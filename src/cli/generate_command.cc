@@ -73,8 +73,8 @@ Status WriteText(const std::string& piece) {
   return written ? Status() : Failed("the text could not be written: {}", std::strerror(errno));
 }
 
-Result<std::vector<int32_t>> PromptTokens(const GenerateFlags& flags, const Tokenizer& tokenizer) {
-  const Result<std::string> text = ReadPrompt(flags.prompt);
+Result<std::vector<int32_t>> PromptTokens(const GenerateFlags& flags, const Tokenizer& tokenizer, Engine& engine) {
+  const Result<std::string> text = ReadPrompt(flags.prompt, [&] { return engine.KeepAlive(); });
   if (!text.ok()) return text.status();
   if (flags.chat) return ChatPrompt(tokenizer, flags.chat_template, flags.system, *text);
   return tokenizer.Encode(*text);
@@ -96,7 +96,7 @@ Status Show(const GenerateFlags& flags, GenerationReport report) {
 Status RunFront(const GenerateFlags& flags, const GeneratePlan& plan, Engine& engine) {
   const Result<Tokenizer> tokenizer = LoadTokenizer(engine.model().file());
   if (!tokenizer.ok()) return tokenizer.status();
-  Result<std::vector<int32_t>> prompt = PromptTokens(flags, *tokenizer);
+  Result<std::vector<int32_t>> prompt = PromptTokens(flags, *tokenizer, engine);
   if (!prompt.ok()) return prompt.status();
   const GenerationRequest request = {.prompt = std::move(prompt).value(),
                                      .sampling = plan.sampling,

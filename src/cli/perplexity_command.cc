@@ -90,7 +90,7 @@ class PerplexityRun {
   Result<std::vector<int32_t>> ReadTokens() {
     const Result<Tokenizer> tokenizer = LoadTokenizer(engine_.model().file());
     if (!tokenizer.ok()) return tokenizer.status();
-    const Result<std::string> text = ReadPrompt(flags_.text);
+    const Result<std::string> text = ReadPrompt(flags_.text, [&] { return engine_.KeepAlive(); });
     if (!text.ok()) return text.status();
     std::vector<int32_t> tokens = tokenizer->Encode(*text, {.add_special = false, .parse_special = false});
     if (tokenizer->adds_bos()) {

@@ -1,6 +1,7 @@
 #include "src/cli/prompt_input.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -29,6 +30,24 @@ Result<std::string> ReadStream(std::FILE* stream, std::string_view name) {
   return text;
 }
 
+Result<std::string> ReadStandardInput(const std::function<Status()>& while_waiting) {
+  std::string text;
+  std::array<char, 1 << 16> piece;
+  while (true) {
+    constexpr int kIntervalMilliseconds = 200;
+    pollfd waiting = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    if (while_waiting && poll(&waiting, 1, kIntervalMilliseconds) == 0) {
+      if (Status status = while_waiting(); !status.ok()) return status;
+      continue;
+    }
+    const ssize_t count = read(STDIN_FILENO, piece.data(), piece.size());
+    if (count < 0) return Failed("standard input cannot be read: {}", std::strerror(errno));
+    if (count == 0) return text;
+    text.append(piece.data(), static_cast<size_t>(count));
+    if (text.size() > kMaxBytes) return InvalidArgument("standard input is longer than 1 GiB");
+  }
+}
+
 }  // namespace
 
 void AddPromptOptions(CLI::App& app, PromptFlags& flags, const std::string& what) {
@@ -43,7 +62,7 @@ Result<std::string> ReadTextFile(const std::string& path) {
   return ReadStream(stream.get(), path);
 }
 
-Result<std::string> ReadPrompt(const PromptFlags& flags) {
+Result<std::string> ReadPrompt(const PromptFlags& flags, const std::function<Status()>& while_waiting) {
   if (flags.text.has_value() && flags.file.has_value()) {
     return InvalidArgument("both -p and -f are given: give the text with one of them");
   }
@@ -52,7 +71,7 @@ Result<std::string> ReadPrompt(const PromptFlags& flags) {
   if (!flags.file.has_value() && isatty(STDIN_FILENO) == 1) {
     return InvalidArgument("there is no text: give it with -p or -f, or on standard input");
   }
-  return ReadStream(stdin, "standard input");
+  return ReadStandardInput(while_waiting);
 }
 
 }  // namespace pando::cli

@@ -6,6 +6,7 @@
 #define PANDO_SRC_CLI_PROMPT_INPUT_H_
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -23,7 +24,9 @@ void AddPromptOptions(CLI::App& app, PromptFlags& flags, const std::string& what
 
 // The bytes as they are, whatever they are. At most 1 GiB. `-` as the file is standard input, and so is neither of the
 // two, unless a person would have to type there.
-Result<std::string> ReadPrompt(const PromptFlags& flags);
+// `while_waiting` is called several times a second as long as standard input has nothing to say: ranks that wait for
+// this one are told so. Where it fails, so does the reading.
+Result<std::string> ReadPrompt(const PromptFlags& flags, const std::function<Status()>& while_waiting = {});
 
 // All of a file.
 Result<std::string> ReadTextFile(const std::string& path);

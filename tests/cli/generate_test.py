@@ -79,6 +79,14 @@ class GenerateTest(unittest.TestCase):
             seen.add((report["text"], tuple(report["tokens"]), report["logits_fingerprint"]))
         self.assertEqual(len(seen), 1, seen)
 
+    def test_a_slow_pipe_is_waited_for(self):
+        pando = subprocess.Popen([PANDO, "generate", "-m", MODEL, "-n", "2", "--ranks", "2", "--timeout", "1"],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(2.5)
+        out, complaint = pando.communicate("Hello", timeout=60)
+        self.assertEqual((pando.returncode, complaint), (0, ""))
+        self.assertTrue(out)
+
     def test_seeds_change_the_text_and_the_same_seed_does_not(self):
         texts = [run("generate", "-m", MODEL, "-p", "Once", "-n", "12", "--temp", "1.5", "--top-p", "1", "--seed", seed).stdout
                  for seed in ("1", "1", "2")]
