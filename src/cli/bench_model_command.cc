@@ -84,7 +84,7 @@ class ModelBench {
     if (interrupt_.WasInterrupted()) return Status();
     ModelBenchmark benchmark(engine);
     for (const int64_t depth : plan_.depths) {
-      const Status filled = benchmark.SetDepth(depth, plan_.MaxTestTokens(), [&](int64_t done) {
+      Status filled = benchmark.SetDepth(depth, plan_.MaxTestTokens(), [&](int64_t done) {
         return GoOn(fmt::format("filling the context: {} of {} tokens", done, depth));
       });
       if (!filled.ok()) return filled;

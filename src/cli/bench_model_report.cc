@@ -178,6 +178,7 @@ std::vector<Row> ToTableRows(const BenchModelFacts& facts, const std::vector<Mea
   const ExtraColumns extra = FindExtraColumns(rows);
   const bool with_samples = format == TableFormat::kJson || format == TableFormat::kJsonLines;
   std::vector<Row> table;
+  table.reserve(rows.size());
   for (const MeasuredModel& row : rows) {
     table.push_back(format == TableFormat::kMarkdown ? ToPeoplesRow(facts, row, extra)
                                                      : ToProgramsRow(facts, row, with_samples));

@@ -85,7 +85,7 @@ Result<std::vector<size_t>> PlanPositions(const LogitsFlags& flags, size_t num_t
   if (!list.ok()) return list.status();
   std::vector<size_t> positions(list->begin(), list->end());
   std::ranges::sort(positions);
-  positions.erase(std::ranges::unique(positions).begin(), positions.end());
+  positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
   return positions;
 }
 

@@ -15,7 +15,7 @@
 #include "src/cli/ranks.h"
 #include "src/engine/engine.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
 }
 

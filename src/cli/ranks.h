@@ -23,7 +23,7 @@
 #include "pando/status.h"
 #include "src/transport/launch.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
 }
 

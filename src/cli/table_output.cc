@@ -26,6 +26,7 @@ std::string ToText(int64_t number) { return fmt::format("{}", number); }
 template <typename T>
 std::string ToText(const std::vector<T>& values) {
   std::vector<std::string> texts;
+  texts.reserve(values.size());
   for (const T& value : values) texts.push_back(ToText(value));
   return fmt::format("{}", fmt::join(texts, " "));
 }
