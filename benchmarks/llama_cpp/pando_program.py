@@ -1,7 +1,15 @@
 """The pando program, through its command line and JSON."""
 
 import json
+import os
 import subprocess
+
+# OpenMP binds the first thread of this process to one core, for llama.cpp's sake, and a child would inherit that.
+ALL_CORES = range(os.cpu_count())
+
+
+def _use_all_cores():
+    os.sched_setaffinity(0, ALL_CORES)
 
 
 class PandoProgram:
@@ -33,7 +41,7 @@ class PandoProgram:
 
     def _json(self, *arguments):
         command = [self.program, *map(str, arguments), "-m", self.model]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        run = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=_use_all_cores)
         if run.returncode != 0:
             raise SystemExit(f"compare: {' '.join(command[:3])} ended with {run.returncode}: {run.stderr.strip()}")
         return json.loads(run.stdout)
