@@ -108,7 +108,7 @@ class Chat {
       }
       if ((*turn)->empty()) continue;
       const bool is_command = (*turn)->starts_with('/');
-      const Status status = is_command ? Obey(session, **turn) : Say(session, **turn);
+      Status status = is_command ? Obey(session, **turn) : Say(session, **turn);
       // What a person can mend is said, and the chat goes on; in a pipe nobody would see it.
       if (status.ok()) continue;
       if (!is_terminal_ || status.code() == StatusCode::kFailed) {
@@ -145,7 +145,7 @@ class Chat {
       return InvalidArgument("there is no command {}: /help lists them", name);
     }
     if (path.empty()) return InvalidArgument("{} needs the name of a file", name);
-    const Status status = name == "/save" ? SaveChat(path, engine_, session) : LoadChat(path, engine_, session);
+    Status status = name == "/save" ? SaveChat(path, engine_, session) : LoadChat(path, engine_, session);
     if (status.ok()) Note(fmt::format("{} {}\n", name == "/save" ? "saved in" : "loaded", path));
     return status;
   }

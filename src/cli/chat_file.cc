@@ -31,13 +31,14 @@ std::string ModelOf(const Engine& engine) {
 // The number of ranks of a snapshot's file NAME.RANK-of-RANKS; none if it is another file.
 std::optional<int64_t> RanksOfFile(const std::string& file, const std::string& name) {
   if (!file.starts_with(name + ".")) return std::nullopt;
-  const std::string_view rest = std::string_view(file).substr(name.size() + 1);
+  const std::string_view rest = std::string_view{file}.substr(name.size() + 1);
   const size_t middle = rest.find("-of-");
   if (middle == std::string_view::npos || middle == 0) return std::nullopt;
   const std::string_view rank = rest.substr(0, middle);
   const std::string_view ranks = rest.substr(middle + 4);
   constexpr std::string_view kDigits = "0123456789";
-  if (rank.find_first_not_of(kDigits) != rank.npos || ranks.find_first_not_of(kDigits) != ranks.npos)
+  if (rank.find_first_not_of(kDigits) != std::string_view::npos ||
+      ranks.find_first_not_of(kDigits) != std::string_view::npos)
     return std::nullopt;
   int64_t count = 0;
   const auto [end, error] = std::from_chars(ranks.data(), ranks.data() + ranks.size(), count);

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kMaxContext = int64_t{1} << 31;
 
 Result<KvType> ParseKvTypeOption(std::string_view option, std::string_view name) {
-  const Result<KvType> type = ParseKvType(name);
+  Result<KvType> type = ParseKvType(name);
   if (type.ok()) return type;
   return InvalidArgument("{}: {}", option, type.status().message());
 }

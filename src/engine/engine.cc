@@ -29,7 +29,7 @@ Status Engine::Serve() {
     if (Status status = command_.Broadcast(*StateOf(communicator_).transport); !status.ok()) return status;
     if (command_.kind() == CommandKind::kStop) return Status();
     // The front learns of it and decides; where ranks were lost the next wait fails too.
-    const Status status = Execute({});
+    Status status = Execute({});
     if (!transformer_.in_step()) return status;
   }
 }
@@ -152,7 +152,7 @@ Result<int64_t> Engine::ForkSequence(int64_t parent) {
 Status Engine::ExecuteFork(int64_t parent) {
   KvCache& cache = transformer_.attention().cache();
   const Result<int64_t> child = cache.ForkSequence(parent);
-  const Status status = Agree(*StateOf(communicator_).transport, child.status());
+  Status status = Agree(*StateOf(communicator_).transport, child.status());
   if (status.ok()) made_sequence_ = *child;
   if (status.ok() || !child.ok()) return status;
   // Another rank lacks the memory.

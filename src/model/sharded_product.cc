@@ -160,9 +160,8 @@ Status ShardedProduct::Gather(size_t num_rows, bool to_front_only, float* out) {
   float* whole = num_tokens_ == 1 ? out : gathered_.as<float>();
   const std::span<const std::byte> mine = {mine_.data(), bytes_of_rank_[static_cast<size_t>(transport_.rank())]};
   const std::span<std::byte> all = std::as_writable_bytes(std::span(whole, num_rows * num_tokens_));
-  const Status status = to_front_only
-                            ? transport_.Gather(0, mine, is_front ? all : std::span<std::byte>(), bytes_of_rank_)
-                            : transport_.AllGather(mine, all, bytes_of_rank_);
+  Status status = to_front_only ? transport_.Gather(0, mine, is_front ? all : std::span<std::byte>(), bytes_of_rank_)
+                                : transport_.AllGather(mine, all, bytes_of_rank_);
   if (!status.ok()) return status;
   if (num_tokens_ > 1 && (is_front || !to_front_only)) {
     pool_.Run(num_ranks, [&](size_t rank, size_t) {

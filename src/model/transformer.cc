@@ -223,7 +223,7 @@ Status Transformer::Step(std::span<const SequenceTokens> batch) {
   if (!in_step_) return Failed("an earlier step failed half-way: the ranks are out of step");
   if (Status status = CheckBatch(batch); !status.ok()) return status;
   if (Status status = TakePages(batch); !status.ok()) return status;
-  const Status status = RunStep(batch);
+  Status status = RunStep(batch);
   in_step_ = status.ok();
   return status;
 }
@@ -357,7 +357,7 @@ Status Transformer::AttendBatch(int64_t layer_idx, std::span<const SequenceToken
     } while (!is_prompt && end < batch.size() && batch[end].tokens.size() <= kMaxDecodeQueries);
     const std::span<const float> queries(q_.as<float>() + token * q_rows, count * q_rows);
     const std::span<float> output(attended_.as<float>() + token * q_rows, count * q_rows);
-    const Status status =
+    Status status =
         is_prompt ? attention_->Prefill(layer_idx, queries_[part], queries, output, {})
                   : attention_->Decode(layer_idx, std::span(queries_).subspan(part, end - part), queries, output, {});
     if (!status.ok()) return status;
@@ -392,7 +392,7 @@ Status Transformer::Logits(std::span<const size_t> tokens, std::span<float> logi
   }
   const WeightMatrix& output = model_->weights().output;
   product_.SetInput({&output, 1}, normed_.as<float>(), tokens.size());
-  const Status status = product_.MultiplyToFront(output, is_front ? logits.data() : nullptr);
+  Status status = product_.MultiplyToFront(output, is_front ? logits.data() : nullptr);
   in_step_ = status.ok();
   if (!status.ok()) return status;
   times_.gather_seconds += product_.TakeGatherSeconds();

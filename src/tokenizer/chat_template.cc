@@ -141,7 +141,7 @@ void WriteMistral(const ChatStyle& style, const ChatTokens& tokens, Messages mes
   }
   for (size_t i = 0; i < turns.size(); ++i) {
     if (turns[i].role == "assistant") {
-      const std::string_view words = style.trims_answers ? Strip(turns[i].content) : std::string_view(turns[i].content);
+      const std::string_view words = style.trims_answers ? Strip(turns[i].content) : std::string_view{turns[i].content};
       writer.Ours(style.answer_begin).Theirs(words).Ours(tokens.eos).Ours(style.after_eos);
       continue;
     }

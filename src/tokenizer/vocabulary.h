@@ -37,7 +37,7 @@ class Vocabulary {
 
   // The bytes that the token stands for.
   std::string_view Piece(int32_t id) const {
-    return std::string_view(pieces_).substr(piece_begins_[id], piece_begins_[id + 1] - piece_begins_[id]);
+    return std::string_view{pieces_}.substr(piece_begins_[id], piece_begins_[id + 1] - piece_begins_[id]);
   }
 
   // The token whose text is exactly this. Empty tokens are never found.

@@ -86,6 +86,7 @@ class Reference {
 
   std::vector<Vector> Normalized(const std::vector<Vector>& x, std::span<const float> weight) const {
     std::vector<Vector> result;
+    result.reserve(x.size());
     for (const Vector& token : x) result.push_back(NormalizedVector(token, weight));
     return result;
   }
