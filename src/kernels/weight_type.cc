@@ -53,7 +53,7 @@ Result<WeightType> ParseWeightType(std::string_view name) {
 void DequantizeRow(const WeightMatrix& w, size_t row, float* out) {
   switch (w.type) {
     case WeightType::kF32:
-      std::memcpy(out, w.row(row), w.columns * sizeof(float));
+      if (w.columns > 0) std::memcpy(out, w.row(row), w.columns * sizeof(float));
       return;
     case WeightType::kF16:
       return DequantizeHalves(w.row(row), w.columns, Float16ToFloat, out);
