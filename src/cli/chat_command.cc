@@ -120,10 +120,14 @@ class Chat {
 
   Result<std::optional<std::string>> ReadTurn() {
     // The workers' patience is the communicator's timeout.
-    const std::chrono::milliseconds interval = std::max(plan_.model.ranks.timeout / 4, std::chrono::milliseconds(1));
+    const std::chrono::milliseconds interval =
+        std::clamp(plan_.model.ranks.timeout / 4, std::chrono::milliseconds(1), std::chrono::milliseconds(200));
     std::string text;
     while (true) {
-      Result<std::optional<std::string>> line = input_.Next(interval, [&] { return engine_.KeepAlive(); });
+      // A Ctrl-C may come just before the wait begins.
+      Result<std::optional<std::string>> line = input_.Next(
+          interval, [&] { return interrupt_.WasInterrupted() ? Failed("interrupted") : engine_.KeepAlive(); });
+      if (interrupt_.WasInterrupted()) return std::optional<std::string>();
       if (!line.ok() || !line->has_value()) return line;
       text += **line;
       if (!text.ends_with('\\')) return std::optional<std::string>(text);
