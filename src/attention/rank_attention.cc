@@ -16,12 +16,6 @@ int PositionOf(const CommunicatorState& state) {
   return state.order.position_of[static_cast<size_t>(state.transport->rank())];
 }
 
-// Ranks on this rank's machine, itself included.
-int64_t NumNeighbours(const CommunicatorState& state) {
-  const std::vector<int>& nodes = state.transport->node_of_rank();
-  return std::count(nodes.begin(), nodes.end(), nodes[static_cast<size_t>(state.transport->rank())]);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<RankAttention>> RankAttention::Create(Communicator& communicator,
@@ -47,7 +41,7 @@ RankAttention::RankAttention(Communicator& communicator, const AttentionOptions&
       rule_(RuleOf(options)),
       strategy_(strategy),
       ownership_(std::move(ownership)),
-      pool_(pool != nullptr ? *pool : own_pool_.emplace(NumThreadsOf(options, NumNeighbours(state_)))),
+      pool_(pool != nullptr ? *pool : own_pool_.emplace(NumThreadsOf(options, state_.transport->num_neighbours()))),
       cache_(std::move(cache)),
       shard_(rule_),
       ring_(rule_) {

@@ -68,11 +68,6 @@ Status CheckMachineMemory(Transport& transport, size_t bytes) {
       FormatBytes(sum), FormatBytes(available));
 }
 
-int64_t NumNeighbours(const Transport& transport) {
-  const std::vector<int>& nodes = transport.node_of_rank();
-  return std::ranges::count(nodes, nodes[static_cast<size_t>(transport.rank())]);
-}
-
 // A step's activations are on every rank: where many share a machine, steps are shorter and all of them together take
 // as much memory as those of 4 ranks. The same on all ranks, whatever their own machine is.
 int64_t DefaultStepTokens(const Transport& transport) {
@@ -102,7 +97,7 @@ Result<std::unique_ptr<Transformer>> Transformer::Create(Communicator& communica
   if (options.max_tokens == 0) options.max_tokens = DefaultStepTokens(*StateOf(communicator).transport);
   const AttentionOptions attention = AttentionOptionsOf(model->config(), options);
   if (Status status = CacheOptionsOf(attention, {}).status(); !status.ok()) return status;
-  const size_t num_threads = NumThreadsOf(attention, NumNeighbours(*StateOf(communicator).transport));
+  const size_t num_threads = NumThreadsOf(attention, StateOf(communicator).transport->num_neighbours());
   std::unique_ptr<Transformer> transformer(new Transformer(communicator, std::move(model), options, num_threads));
   Result<std::unique_ptr<RankAttention>> rank = RankAttention::Create(communicator, attention, &transformer->pool_);
   if (!rank.ok()) return rank.status();

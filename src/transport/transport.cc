@@ -14,6 +14,10 @@ Transport::Transport(std::string_view name, int rank, int size, const TransportO
   receives_.reserve(size);
 }
 
+int64_t Transport::num_neighbours() const {
+  return std::count(node_of_rank_.begin(), node_of_rank_.end(), node_of_rank_[static_cast<size_t>(rank_)]);
+}
+
 Status Transport::Break(Status reason) {
   if (broken_.ok()) broken_ = std::move(reason);
   return broken_;

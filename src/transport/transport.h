@@ -103,6 +103,8 @@ class Transport {
   // order of their lowest ranks.
   const std::vector<int>& node_of_rank() const { return node_of_rank_; }
   const std::vector<int>& process_of_rank() const { return process_of_rank_; }
+  // Ranks on this rank's node, itself included.
+  int64_t num_neighbours() const;
 
   // Begins all sends and receives at once. The buffers stay as they are until Wait; the lists may go.
   Result<Transfer> Start(std::span<const SendPart> sends, std::span<const ReceivePart> receives);

@@ -89,9 +89,9 @@ HWY_AFTER_NAMESPACE();
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 #include "src/base/check.h"
+#include "src/base/portable_math.h"
 
 namespace pando {
 namespace {
@@ -100,25 +100,9 @@ HWY_EXPORT(MergeRange);
 HWY_EXPORT(AddSinkRange);
 HWY_EXPORT(FinishRange);
 
-// log(x) of a positive, finite x to well below a float's last bit, by basic operations only: libm's differs between
-// machines. x = 2^e f with f in [sqrt(1/2), sqrt(2)); log f = 2 atanh((f - 1) / (f + 1)) by its series.
-double Log(double x) {
-  int exponent = 0;
-  double f = std::frexp(x, &exponent);
-  if (f < std::numbers::sqrt2 / 2) {
-    f *= 2;
-    --exponent;
-  }
-  const double s = (f - 1) / (f + 1);
-  const double s2 = s * s;
-  double series = 0;  // |s| < 0.172: the first term left out is below 1e-17
-  for (int k = 21; k >= 1; k -= 2) series = series * s2 + 1.0 / k;
-  return exponent * std::numbers::ln2 + 2 * s * series;
-}
-
 float EnergyOf(float max, float sum) {
   if (!(sum > 0.0f) || std::isinf(sum)) return max + sum;  // no tokens: -inf + 0; NaN: NaN
-  return static_cast<float>(max + Log(sum));
+  return static_cast<float>(max + PortableLog(sum));
 }
 
 }  // namespace
