@@ -47,13 +47,22 @@ struct Sizes {
 class Simulation {
  public:
   Simulation(std::span<const Plan> plans, const CostModel& model, const Sizes& sizes)
-      : plans_(plans), model_(model), sizes_(sizes), free_at_(plans.size(), 0.0), node_of_(plans.size()) {
+      : plans_(plans),
+        model_(model),
+        sizes_(sizes),
+        free_at_(plans.size(), 0.0),
+        node_of_(plans.size()),
+        port_of_(plans.size()) {
     const std::vector<RankRange>& nodes = model.order.nodes;
+    const auto num_ports = static_cast<size_t>(model.topology.ports_per_node);
     for (size_t node = 0; node < nodes.size(); ++node) {
-      for (int position = nodes[node].begin; position < nodes[node].end; ++position) At(node_of_, position) = node;
+      for (int position = nodes[node].begin; position < nodes[node].end; ++position) {
+        At(node_of_, position) = node;
+        At(port_of_, position) = node * num_ports + static_cast<size_t>(position - nodes[node].begin) % num_ports;
+      }
     }
-    out_free_at_.resize(nodes.size(), 0.0);
-    in_free_at_.resize(nodes.size(), 0.0);
+    out_free_at_.resize(nodes.size() * num_ports, 0.0);
+    in_free_at_.resize(nodes.size() * num_ports, 0.0);
     const int limit = model.topology.cores_per_node;
     for (const RankRange& node : nodes) {
       cores_.emplace_back(static_cast<size_t>(limit == 0 ? node.size() : std::min(limit, node.size())));
@@ -75,8 +84,8 @@ class Simulation {
  private:
   struct Message {
     int to;
-    double first_byte_at;    // of what is still to come over the receiving node's link
-    double copy_in_seconds;  // on that link; 0 inside a node
+    double first_byte_at;    // of what is still to come over the receiving port
+    double copy_in_seconds;  // on that port; 0 inside a node
     double receive_overhead_seconds;
     double merge_seconds;
     double arrives_at;  // the last byte
@@ -107,15 +116,15 @@ class Simulation {
         std::max(0.0, link.latency_seconds - link.send_overhead_seconds - link.receive_overhead_seconds);
     Message message = {.to = move.peer, .receive_overhead_seconds = link.receive_overhead_seconds};
     if (move.content == Content::kForest) message.merge_seconds = MergeSeconds(model_, bytes);
-    const size_t from = At(node_of_, plan.position);
-    if (from == At(node_of_, move.peer)) {
+    if (At(node_of_, plan.position) == At(node_of_, move.peer)) {
       Occupy(plan.position, 0, link.send_overhead_seconds + copy_seconds);
       message.first_byte_at = At(free_at_, plan.position) + way_seconds;
       return message;
     }
     Occupy(plan.position, 0, link.send_overhead_seconds);
-    const double leaves_at = std::max(At(free_at_, plan.position), out_free_at_[from]);
-    out_free_at_[from] = leaves_at + copy_seconds;
+    double& out_free_at = out_free_at_[At(port_of_, plan.position)];
+    const double leaves_at = std::max(At(free_at_, plan.position), out_free_at);
+    out_free_at = leaves_at + copy_seconds;
     // The first byte may be received while the last is still being sent.
     message.first_byte_at = leaves_at + way_seconds;
     message.copy_in_seconds = copy_seconds;
@@ -142,7 +151,7 @@ class Simulation {
     return messages;
   }
 
-  // Takes the messages in, those between nodes over the receiving node's link, and joins what a rank has received once
+  // Takes the messages in, those between nodes over the receiver's port, and joins what a rank has received once
   // the last is there.
   void ReceiveAll(std::vector<Message> messages) {
     std::ranges::stable_sort(messages, {}, &Message::first_byte_at);
@@ -150,7 +159,7 @@ class Simulation {
     for (Message& message : messages) {
       message.arrives_at = message.first_byte_at;
       if (message.copy_in_seconds > 0) {
-        double& in_free_at = in_free_at_[At(node_of_, message.to)];
+        double& in_free_at = in_free_at_[At(port_of_, message.to)];
         in_free_at = std::max(in_free_at, message.first_byte_at) + message.copy_in_seconds;
         message.arrives_at = in_free_at;
       }
@@ -171,8 +180,9 @@ class Simulation {
   const Sizes& sizes_;
   std::vector<double> free_at_;      // by position
   std::vector<size_t> node_of_;      // by position
-  std::vector<double> out_free_at_;  // by node
-  std::vector<double> in_free_at_;   // by node
+  std::vector<size_t> port_of_;      // by position; ports are numbered through all nodes
+  std::vector<double> out_free_at_;  // by port
+  std::vector<double> in_free_at_;   // by port
   std::vector<Cores> cores_;         // by node
 };
 

@@ -9,7 +9,8 @@
 //     overheads, and inside a node also the copy (bytes / bandwidth) at the sender.
 //   - A message alone takes latency + bytes / bandwidth from the call that sends it to the return of the one that
 //     receives it. Of the latency, what is not overhead is spent on the way.
-//   - Between nodes, the messages of a node share its link, one after the other, on the way out and on the way in.
+//   - Between nodes, the messages of the ranks that use one port (RankTopology::ports_per_node) share it, one after the
+//     other, on the way out and on the way in.
 //   - Where a node has fewer cores than ranks, its ranks wait for a core.
 //   - Joining costs merge_seconds_per_byte of what is received; so does finishing.
 // Rounds are taken one after the other, and in a round the earliest rank goes first: where ranks drift apart by more

@@ -67,6 +67,34 @@ TEST(PredictSecondsTest, MessagesOfANodeShareItsLink) {
   EXPECT_NEAR(Predict(Schedule::kTwoLevel, model, kOneKilobyte), 20e-6 + 10.24e-6, 1e-9);
 }
 
+TEST(PredictSecondsTest, RanksOfANodeShareItsPortsEvenly) {
+  const LinkModel free = {.latency_seconds = 0, .bytes_per_second = 1e15};
+  CostModel model = InventCluster({4, 4}, free, kSlow);
+  const auto seconds_with_ports = [&](int ports) {
+    model.topology.ports_per_node = ports;
+    return Predict(Schedule::kButterfly, model, kOneKilobyte);
+  };
+  EXPECT_NEAR(seconds_with_ports(2), 20e-6 + 2 * 10.24e-6, 1e-9);
+  EXPECT_NEAR(seconds_with_ports(3), 20e-6 + 2 * 10.24e-6, 1e-9);  // ranks 0 and 3 share one
+  EXPECT_NEAR(seconds_with_ports(4), 20e-6 + 10.24e-6, 1e-9);
+  EXPECT_NEAR(seconds_with_ports(9), 20e-6 + 10.24e-6, 1e-9);
+}
+
+TEST(PredictSecondsTest, APortIsSharedByWhatComesIn) {
+  // Ranks 2 and 3, each alone on its node, send to ranks 0 and 1, which share one.
+  CostModel model = InventCluster({2, 1, 1}, kFast, kSlow);
+  std::vector<Plan> plans;
+  for (int position = 0; position < 4; ++position) plans.push_back({.position = position, .rounds = {{}}});
+  for (int to = 0; to < 2; ++to) {
+    const int from = to + 2;
+    plans[static_cast<size_t>(from)].rounds[0].sends.push_back({to, Content::kForest, {from, from + 1}, {0, 1}});
+    plans[static_cast<size_t>(to)].rounds[0].receives.push_back({from, Content::kForest, {from, from + 1}, {0, 1}});
+  }
+  EXPECT_NEAR(PredictSeconds(plans, model, kOneKilobyte), 20e-6 + 2 * 10.24e-6, 1e-9);
+  model.topology.ports_per_node = 2;
+  EXPECT_NEAR(PredictSeconds(plans, model, kOneKilobyte), 20e-6 + 10.24e-6, 1e-9);
+}
+
 // Ranks 1 to 3 send to rank 0, or it to them.
 std::vector<Plan> StarPlans(bool towards_rank_0) {
   std::vector<Plan> plans;

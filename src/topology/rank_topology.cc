@@ -60,6 +60,9 @@ Status ValidatePlaces(const RankTopology& topology) {
     return InvalidArgument("cores_per_node is {}: it must be at least 1, or 0 for as many as there are ranks",
                            topology.cores_per_node);
   }
+  if (topology.ports_per_node < 1) {
+    return InvalidArgument("ports_per_node is {}: it must be at least 1", topology.ports_per_node);
+  }
   return Status();
 }
 

@@ -43,6 +43,9 @@ struct RankTopology {
   std::array<LinkModel, kNumLinkLevels> links = {};  // by level; those that do not occur may be left unmeasured
   // Hardware threads that the ranks of each node share, where they may be fewer than the ranks; 0: as many as needed.
   int cores_per_node = 0;
+  // Links of each node to the others. The i-th rank of a node, in the order of OrderRanks, uses port i mod
+  // ports_per_node.
+  int ports_per_node = 1;
 
   int num_ranks() const { return static_cast<int>(places.size()); }
   const LinkModel& link(LinkLevel level) const { return links[static_cast<size_t>(level)]; }
