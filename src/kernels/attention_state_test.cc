@@ -18,12 +18,15 @@
 #include "src/base/random.h"
 #include "src/base/testing/bits.h"
 #include "src/kernels/simd_target.h"
+#include "src/kernels/testing/kernel_cases.h"
 
 namespace pando {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+using ::pando::test_support::kInfinity;
+using ::pando::test_support::kNan;
+using ::pando::test_support::SameBits;
+
 constexpr std::array<size_t, 7> kHeadDims = {8, 24, 40, 64, 80, 128, 256};
 
 // States that own their floats.
@@ -61,8 +64,6 @@ std::vector<float> Energies(States states) {
   Energy(states.span(), energies.data());
   return energies;
 }
-
-using ::pando::test_support::SameBits;
 
 // ---- Inputs.
 

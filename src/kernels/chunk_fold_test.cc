@@ -13,11 +13,12 @@
 #include "src/base/random.h"
 #include "src/base/testing/bits.h"
 #include "src/kernels/reference/attention_reference.h"
-#include "src/kernels/simd_target.h"
+#include "src/kernels/testing/kernel_cases.h"
 
 namespace pando {
 namespace {
 
+using ::pando::test_support::OnEveryTarget;
 using ::pando::test_support::SameBits;
 
 constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0};
@@ -101,16 +102,6 @@ class Chunk {
   std::vector<float> k_, v_, packed_, states_;
   std::vector<TokenRange> ranges_;
 };
-
-// Calls check(target) with each target forced.
-template <typename Check>
-void OnEveryTarget(const Check& check) {
-  for (const std::string& target : SupportedSimdTargets()) {
-    ASSERT_TRUE(ForceSimdTarget(target).ok());
-    check(target);
-  }
-  ASSERT_TRUE(ForceSimdTarget("").ok());
-}
 
 void ExpectSameAsReference(const Problem& problem) {
   Chunk chunk(problem);

@@ -10,19 +10,13 @@
 
 #include "src/base/aligned_buffer.h"
 #include "src/base/float16.h"
-#include "src/base/random.h"
+#include "src/kernels/testing/kernel_cases.h"
 
 namespace pando {
 namespace {
 
+using ::pando::test_support::Normals;
 using ::testing::HasSubstr;
-
-std::vector<float> Normals(size_t count, uint64_t seed) {
-  Random random(seed);
-  std::vector<float> values(count);
-  for (float& value : values) value = random.Normal();
-  return values;
-}
 
 // What storing one number and reading it back may change.
 float HalfStep(KvType type, float value, float block_max) {

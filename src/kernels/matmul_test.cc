@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,25 +17,16 @@
 #include "src/base/testing/bits.h"
 #include "src/kernels/random_weights.h"
 #include "src/kernels/reference/matmul_reference.h"
-#include "src/kernels/simd_target.h"
+#include "src/kernels/testing/kernel_cases.h"
 #include "src/kernels/weight_groups.h"
 
 namespace pando {
 namespace {
 
+using ::pando::test_support::kInfinity;
+using ::pando::test_support::kNan;
+using ::pando::test_support::OnEveryTarget;
 using ::pando::test_support::SameBits;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-template <typename Check>
-void OnEveryTarget(const Check& check) {
-  for (const std::string& target : SupportedSimdTargets()) {
-    ASSERT_TRUE(ForceSimdTarget(target).ok());
-    check(target);
-  }
-  ASSERT_TRUE(ForceSimdTarget("").ok());
-}
 
 // A matrix and some tokens. The matrix lies at an odd address, and ends where its allocation does.
 struct Problem {

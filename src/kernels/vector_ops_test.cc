@@ -5,39 +5,23 @@
 
 #include <array>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
-#include "src/base/random.h"
 #include "src/base/testing/bits.h"
 #include "src/kernels/reference/attention_reference.h"
-#include "src/kernels/simd_target.h"
+#include "src/kernels/testing/kernel_cases.h"
 
 namespace pando {
 namespace {
 
+using ::pando::test_support::kInfinity;
+using ::pando::test_support::kNan;
+using ::pando::test_support::Normals;
+using ::pando::test_support::OnEveryTarget;
 using ::pando::test_support::SameBits;
 
 constexpr size_t kSizes[] = {0, 1, 2, 7, 8, 15, 16, 17, 31, 64, 100, 576, 1537};
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-std::vector<float> Normals(size_t count, uint64_t seed, float scale = 1) {
-  Random random(seed);
-  std::vector<float> values(count);
-  for (float& value : values) value = scale * random.Normal();
-  return values;
-}
-
-template <typename Check>
-void OnEveryTarget(const Check& check) {
-  for (const std::string& target : SupportedSimdTargets()) {
-    ASSERT_TRUE(ForceSimdTarget(target).ok());
-    check(target);
-  }
-  ASSERT_TRUE(ForceSimdTarget("").ok());
-}
 
 std::vector<float> NormInOrder(const std::vector<float>& x, const std::vector<float>& weight, float eps) {
   std::array<double, 16> chains{};
