@@ -111,11 +111,14 @@ class Chat {
       Status status = is_command ? Obey(session, **turn) : Say(session, **turn);
       // What a person can mend is said, and the chat goes on; in a pipe nobody would see it.
       if (status.ok()) continue;
-      if (!is_terminal_ || status.code() == StatusCode::kFailed) {
-        if (!is_command || !is_terminal_) return status;
-      }
+      if (!is_terminal_ || !CanGoOn(status, is_command)) return status;
       Complain(status.message(), kExitOk);
     }
+  }
+
+  // A command that fails leaves the chat as it was. A turn that was refused does too; one that failed does not.
+  static bool CanGoOn(const Status& status, bool is_command) {
+    return is_command || status.code() != StatusCode::kFailed;
   }
 
   Result<std::optional<std::string>> ReadTurn() {

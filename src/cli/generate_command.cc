@@ -22,7 +22,7 @@
 #include "src/cli/sampling_flags.h"
 #include "src/cli/size_list.h"
 #include "src/engine/load_tokenizer.h"
-// CHAT
+
 namespace pando::cli {
 namespace {
 

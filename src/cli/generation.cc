@@ -5,6 +5,7 @@
 
 #include "src/base/errors.h"
 #include "src/cli/prefill_progress.h"
+#include "src/engine/bytes_read.h"
 #include "src/engine/chat_session.h"
 #include "src/engine/generator.h"
 #include "src/tokenizer/chat_template.h"
@@ -51,7 +52,8 @@ Status FillFigures(Engine& engine, const Generator& generator, GenerationReport&
   report.attention = engine.options().strategy;
   report.schedule = engine.schedule();
   report.context_tokens = static_cast<int64_t>(generator.history().size());
-  report.weight_bytes_per_token = engine.model().bytes_per_token();
+  report.bytes_read_per_token =
+      BytesReadPerToken(engine.model(), engine.options(), report.times.prompt_tokens, report.times.decode_tokens);
   return Status();
 }
 

@@ -11,8 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double PerSecond(int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
-
 double Hundredths(double value) { return std::nearbyint(value * 100) / 100; }
 
 Json Milliseconds(double seconds) { return std::nearbyint(seconds * 1e6) / 1e3; }
@@ -28,16 +26,8 @@ Json RankJson(size_t rank, const RankFigures& figures) {
           {"kv_bytes", figures.memory.used}};
 }
 
-int64_t KvBytes(const GenerationReport& report) {
-  int64_t bytes = 0;
-  for (const RankFigures& figures : report.ranks) bytes += figures.memory.used;
-  return bytes;
-}
-
-// Read per decoded token: all weights once, and the keys and values of the context so far, at most those at the end.
 double ReadGbPerSecond(const GenerationReport& report) {
-  const auto bytes = static_cast<double>(report.weight_bytes_per_token) + static_cast<double>(KvBytes(report));
-  return bytes * PerSecond(report.times.decode_tokens, report.times.decode_seconds) / 1e9;
+  return report.bytes_read_per_token * report.times.decode_tokens_per_s() / 1e9;
 }
 
 }  // namespace
@@ -54,10 +44,10 @@ std::string RenderGenerationJson(const GenerationReport& report) {
       {"timings",
        {{"prompt_n", times.prompt_tokens},
         {"prompt_ms", Milliseconds(times.prompt_seconds)},
-        {"prompt_per_second", Hundredths(PerSecond(times.prompt_tokens, times.prompt_seconds))},
+        {"prompt_per_second", Hundredths(times.prompt_tokens_per_s())},
         {"predicted_n", report.tokens.size()},
         {"predicted_ms", Milliseconds(times.decode_seconds)},
-        {"predicted_per_second", Hundredths(PerSecond(times.decode_tokens, times.decode_seconds))},
+        {"predicted_per_second", Hundredths(times.decode_tokens_per_s())},
         {"read_gb_per_second", Hundredths(ReadGbPerSecond(report))}}},
       {"attention", report.attention},
       {"schedule", report.schedule},
@@ -70,9 +60,9 @@ std::string RenderGenerationJson(const GenerationReport& report) {
 
 std::string GenerationSummary(const GenerationReport& report) {
   const GeneratorTimes& times = report.times;
-  std::string line = fmt::format("prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s",
-                                 times.prompt_tokens, PerSecond(times.prompt_tokens, times.prompt_seconds),
-                                 report.tokens.size(), PerSecond(times.decode_tokens, times.decode_seconds));
+  std::string line =
+      fmt::format("prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s", times.prompt_tokens,
+                  times.prompt_tokens_per_s(), report.tokens.size(), times.decode_tokens_per_s());
   if (times.decode_tokens > 0) {
     line += fmt::format(", reading {:.1f} GB/s", ReadGbPerSecond(report));
     if (report.read_gb_per_s.has_value()) line += fmt::format(" of the machine's {:.1f}", *report.read_gb_per_s);

@@ -21,8 +21,8 @@ struct GenerationReport {
   std::vector<RankFigures> ranks;
   std::string attention;
   std::string schedule;
-  int64_t context_tokens = 0;  // in the cache at the end
-  size_t weight_bytes_per_token = 0;
+  int64_t context_tokens = 0;           // in the cache at the end
+  double bytes_read_per_token = 0;      // of weights, keys and values, at the least, for each token decoded
   std::optional<double> read_gb_per_s;  // of the machine, where it was measured
 };
 

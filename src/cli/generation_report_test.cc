@@ -22,7 +22,7 @@ GenerationReport Example() {
   report.attention = "tree";
   report.schedule = "butterfly";
   report.context_tokens = 102;
-  report.weight_bytes_per_token = 100'000'000;
+  report.bytes_read_per_token = 1e9;
   return report;
 }
 
@@ -34,7 +34,7 @@ TEST(GenerationReportTest, JsonHasTextTokensFingerprintAndFiguresOfRanks) {
   EXPECT_EQ(json["timings"]["prompt_per_second"], 200);
   EXPECT_EQ(json["timings"]["predicted_n"], 2);
   EXPECT_EQ(json["timings"]["predicted_per_second"], 4);
-  EXPECT_EQ(json["timings"]["read_gb_per_second"], 4);  // (0.1 + 0.9) GB for each of 4 tokens in a second
+  EXPECT_EQ(json["timings"]["read_gb_per_second"], 4);  // 1 GB for each of 4 tokens in a second
   ASSERT_EQ(json["ranks"].size(), 2u);
   EXPECT_EQ(json["ranks"][0]["compute_ms"], 500);
   EXPECT_EQ(json["ranks"][1]["kv_bytes"], 400'000'000);

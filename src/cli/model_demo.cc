@@ -19,8 +19,6 @@ namespace {
 
 constexpr int64_t kMaxAnswer = 64;
 
-double PerSecond(int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
-
 Row TableRow(int64_t num_ranks, const GenerationReport& report) {
   double merge = 0;
   double gather = 0;
@@ -31,8 +29,8 @@ Row TableRow(int64_t num_ranks, const GenerationReport& report) {
     kv_bytes = std::max(kv_bytes, rank.memory.used);
   }
   return {{"ranks", num_ranks},
-          {"prompt_tokens_per_s", Decimal{PerSecond(report.times.prompt_tokens, report.times.prompt_seconds), 1}},
-          {"decode_tokens_per_s", Decimal{PerSecond(report.times.decode_tokens, report.times.decode_seconds), 1}},
+          {"prompt_tokens_per_s", Decimal{report.times.prompt_tokens_per_s(), 1}},
+          {"decode_tokens_per_s", Decimal{report.times.decode_tokens_per_s(), 1}},
           {"merge_ms", Decimal{merge * 1e3, 0}},
           {"gather_ms", Decimal{gather * 1e3, 0}},
           {"kv_mb_per_rank", Decimal{static_cast<double>(kv_bytes) / 1e6, 1}},

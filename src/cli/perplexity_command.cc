@@ -29,6 +29,9 @@ tokens; each is read from its own start, with BOS in place of its first token if
 its second half are scored. perplexity is exp of the mean of their negative log-likelihoods. The result is the same bits
 on any number of ranks and threads, and so is the fingerprint of all logits that tokens were scored by.
 
+--stride is not llama.cpp's --ppl-stride, which makes windows longer by half a stride: -c 512 --ppl-stride 256 there is
+-c 640 --stride 256 here.
+
 Examples:
   pando perplexity -m model.gguf -f book.txt
   pando perplexity -m model.gguf -f book.txt -c 4096 --chunks 1 --kv-type q8_0 -o json

@@ -1,50 +1,38 @@
 #include "src/cli/prompt_input.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 
 #include "src/base/errors.h"
+#include "src/base/file.h"
 
 namespace pando::cli {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 30;
 
-Result<std::string> ReadStream(std::FILE* stream, std::string_view name) {
-  std::string text;
-  std::array<char, 1 << 16> piece;
-  while (true) {
-    const size_t count = std::fread(piece.data(), 1, piece.size(), stream);
-    text.append(piece.data(), count);
-    if (text.size() > kMaxBytes) return InvalidArgument("{} is longer than 1 GiB", name);
-    if (count < piece.size()) break;
-  }
-  if (std::ferror(stream) != 0) return Failed("{} cannot be read: {}", name, std::strerror(errno));
-  return text;
-}
-
-Result<std::string> ReadStandardInput(const std::function<Status()>& while_waiting) {
+// To the end. A regular file is never waited for.
+Result<std::string> ReadAll(int descriptor, std::string_view name, const std::function<Status()>& while_waiting) {
   std::string text;
   std::array<char, 1 << 16> piece;
   while (true) {
     constexpr int kIntervalMilliseconds = 200;
-    pollfd waiting = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    pollfd waiting = {.fd = descriptor, .events = POLLIN, .revents = 0};
     if (while_waiting && poll(&waiting, 1, kIntervalMilliseconds) == 0) {
       if (Status status = while_waiting(); !status.ok()) return status;
       continue;
     }
-    const ssize_t count = read(STDIN_FILENO, piece.data(), piece.size());
-    if (count < 0) return Failed("standard input cannot be read: {}", std::strerror(errno));
+    const ssize_t count = read(descriptor, piece.data(), piece.size());
+    if (count < 0) return Failed("{} cannot be read: {}", name, std::strerror(errno));
     if (count == 0) return text;
     text.append(piece.data(), static_cast<size_t>(count));
-    if (text.size() > kMaxBytes) return InvalidArgument("standard input is longer than 1 GiB");
+    if (text.size() > kMaxBytes) return InvalidArgument("{} is longer than 1 GiB", name);
   }
 }
 
@@ -57,9 +45,9 @@ void AddPromptOptions(CLI::App& app, PromptFlags& flags, const std::string& what
 }
 
 Result<std::string> ReadTextFile(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (stream == nullptr) return InvalidArgument("{} cannot be opened: {}", path, std::strerror(errno));
-  return ReadStream(stream.get(), path);
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return InvalidArgument("{} cannot be opened: {}", path, std::strerror(errno));
+  return ReadAll(file.get(), path, {});
 }
 
 Result<std::string> ReadPrompt(const PromptFlags& flags, const std::function<Status()>& while_waiting) {
@@ -71,7 +59,7 @@ Result<std::string> ReadPrompt(const PromptFlags& flags, const std::function<Sta
   if (!flags.file.has_value() && isatty(STDIN_FILENO) == 1) {
     return InvalidArgument("there is no text: give it with -p or -f, or on standard input");
   }
-  return ReadStandardInput(while_waiting);
+  return ReadAll(STDIN_FILENO, "standard input", while_waiting);
 }
 
 }  // namespace pando::cli

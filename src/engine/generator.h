@@ -26,6 +26,14 @@ struct GeneratorTimes {
   double prompt_seconds = 0;
   int64_t decode_tokens = 0;  // steps of one token, which is one less than tokens generated
   double decode_seconds = 0;
+
+  // 0 where nothing was timed.
+  double prompt_tokens_per_s() const {
+    return prompt_seconds > 0 ? static_cast<double>(prompt_tokens) / prompt_seconds : 0;
+  }
+  double decode_tokens_per_s() const {
+    return decode_seconds > 0 ? static_cast<double>(decode_tokens) / decode_seconds : 0;
+  }
 };
 
 class Generator {
