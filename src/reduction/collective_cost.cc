@@ -56,6 +56,26 @@ class AllreducePlans {
   std::vector<Plan> plans_;
 };
 
+// One round in which every rank sends what it has to those ranks that are to have it, the next one first.
+template <typename SendsTo>
+std::vector<Plan> GatherPlans(const RankOrder& order, const SendsTo& sends_to) {
+  const auto num_ranks = static_cast<int>(order.rank_at.size());
+  std::vector<Plan> plans(order.rank_at.size());
+  for (int position = 0; position < num_ranks; ++position) {
+    Plan& plan = plans[static_cast<size_t>(position)];
+    plan.position = position;
+    plan.num_ranks = num_ranks;
+    plan.rounds.resize(1);
+    const int rank = order.rank_at[static_cast<size_t>(position)];
+    for (int i = 1; i < num_ranks; ++i) {
+      const int peer = (rank + i) % num_ranks;
+      if (!sends_to(peer)) continue;
+      plan.rounds[0].sends.push_back({order.position_of[static_cast<size_t>(peer)], Content::kResult, {}, {}});
+    }
+  }
+  return plans;
+}
+
 }  // namespace
 
 double EstimateAllreduceSeconds(const CostModel& model, int64_t bytes) {
@@ -70,6 +90,14 @@ double EstimateForestAllreduceSeconds(const CostModel& model, const MessageShape
 double EstimatePaperSeconds(const CostModel& model, const MessageShape& shape) {
   return 2 * EstimateAllreduceSeconds(model, FloatBytes(shape.num_rows)) +
          EstimateAllreduceSeconds(model, FloatBytes(shape.num_rows * shape.head_dim)) + FinishSeconds(model, shape);
+}
+
+double EstimateAllGatherSeconds(const CostModel& model, int64_t bytes) {
+  return PredictSecondsOfEqualMessages(GatherPlans(model.order, [](int) { return true; }), model, bytes);
+}
+
+double EstimateGatherSeconds(const CostModel& model, int root, int64_t bytes) {
+  return PredictSecondsOfEqualMessages(GatherPlans(model.order, [&](int peer) { return peer == root; }), model, bytes);
 }
 
 double EstimateRingSeconds(const CostModel& model, int64_t kv_bytes_per_shard) {

@@ -2,8 +2,8 @@
 //
 //   double seconds = EstimatePaperSeconds(model, {.num_rows = 32, .head_dim = 128});
 //
-// They are estimates of what another library does: it is taken to use recursive doubling in the order of the
-// transport's ranks, since it does not know ours.
+// Allreduces are estimates of what another library does: it is taken to use recursive doubling in the order of the
+// transport's ranks, since it does not know ours. Gathers are our own (src/transport/collectives.cc).
 #ifndef PANDO_SRC_REDUCTION_COLLECTIVE_COST_H_
 #define PANDO_SRC_REDUCTION_COLLECTIVE_COST_H_
 
@@ -22,6 +22,12 @@ double EstimateForestAllreduceSeconds(const CostModel& model, const MessageShape
 
 // The schedule `paper`: allreduces of the max (1 float per row), the numerators (head_dim) and the denominators (1).
 double EstimatePaperSeconds(const CostModel& model, const MessageShape& shape);
+
+// Transport::AllGather: every rank sends its `bytes` to every other, the next one first.
+double EstimateAllGatherSeconds(const CostModel& model, int64_t bytes);
+
+// Transport::Gather to rank `root`: every other rank sends it `bytes`.
+double EstimateGatherSeconds(const CostModel& model, int root, int64_t bytes);
 
 // Ring Attention without its compute: p - 1 steps in which every rank passes one shard of keys and values to the next
 // in our order, each step as slow as the slowest link.

@@ -53,6 +53,22 @@ TEST(EstimateTest, RingPassesEveryShardToEveryOtherRank) {
   EXPECT_EQ(EstimateRingSeconds(InventCluster({1}, {}, {}), 1'000'000), 0);  // one rank has no links to measure
 }
 
+TEST(EstimateTest, AllGatherIsOneHopOverASharedLink) {
+  CostModel model = InventCluster({1, 1, 1, 1}, kFast, kSlow);
+  model.merge_seconds_per_byte = 1;  // nothing is merged
+  EXPECT_NEAR(EstimateAllGatherSeconds(model, 1024), 20e-6 + 3 * 10.24e-6, 1e-12);
+  EXPECT_EQ(EstimateAllGatherSeconds(InventCluster({1}, kFast, kSlow), 1024), 0);
+}
+
+TEST(EstimateTest, GatherEndsAtItsRoot) {
+  CostModel model = InventCluster({1, 3}, kFast, kSlow);
+  model.merge_seconds_per_byte = 1;
+  // Rank 0 alone on its node gets three messages over its link; rank 1 gets one, and two inside its node.
+  EXPECT_NEAR(EstimateGatherSeconds(model, 0, 1024), 20e-6 + 3 * 10.24e-6, 1e-12);
+  EXPECT_NEAR(EstimateGatherSeconds(model, 1, 1024), 20e-6 + 10.24e-6, 1e-12);
+  EXPECT_EQ(EstimateGatherSeconds(InventCluster({1}, kFast, kSlow), 0, 1024), 0);
+}
+
 TEST(EstimateTest, AllreduceKnowsTheTransportsOrderAlone) {
   // Ranks 0 and 2 on one node, 1 and 3 on the other: the first hop crosses and shares the link, the second does not.
   CostModel model = InventCluster({2, 2}, kFast, kSlow);

@@ -123,6 +123,7 @@ TEST(RankTopologyTest, ValidationNamesTheRankOrTheLink) {
   EXPECT_THAT(ValidatePlaces({}).message(), HasSubstr("0 ranks"));
   EXPECT_THAT(ValidatePlaces({.places = {{}, {0, -1, 0}}}).message(), HasSubstr("rank 1 is on node 0, socket -1"));
   EXPECT_THAT(ValidatePlaces({.places = {{}}, .cores_per_node = -2}).message(), HasSubstr("cores_per_node is -2"));
+  EXPECT_THAT(ValidatePlaces({.places = {{}}, .ports_per_node = 0}).message(), HasSubstr("ports_per_node is 0"));
   RankTopology topology = Filled({1, 1});
   EXPECT_TRUE(ValidatePlaces(topology).ok());
   EXPECT_THAT(ValidateLinks(topology).message(), HasSubstr("the link between nodes has 0 bytes/s"));
