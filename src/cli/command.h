@@ -30,6 +30,8 @@ extern const Command kBenchMatmulCommand;
 extern const Command kBenchModelCommand;
 extern const Command kDemoCommand;
 extern const Command kPerplexityCommand;
+extern const Command kPlanCommand;
+extern const Command kPlatformsCommand;
 extern const Command kDetokenizeCommand;
 extern const Command kTokenizeCommand;
 extern const Command kTopologyCommand;

@@ -46,7 +46,7 @@ std::string ParametersLine(const InspectReport& report) {
                                         FormatBytes(report.weight_bytes), bits));
 }
 
-std::string ShapeLine(const ModelShape& shape) {
+std::string ShapeLine(const InspectedShape& shape) {
   std::vector<std::string> parts;
   const auto add = [&parts](fmt::string_view format, const std::optional<uint64_t>& number) {
     if (number.has_value()) parts.push_back(fmt::format(fmt::runtime(format), *number));
@@ -61,7 +61,7 @@ std::string ShapeLine(const ModelShape& shape) {
   return parts.empty() ? "" : Line("shape", fmt::format("{}", fmt::join(parts, ", ")));
 }
 
-std::string PositionsLine(const ModelShape& shape) {
+std::string PositionsLine(const InspectedShape& shape) {
   std::vector<std::string> parts;
   if (shape.training_context.has_value()) parts.push_back(fmt::format("{} in training", *shape.training_context));
   if (shape.sliding_window.has_value()) parts.push_back(fmt::format("sliding window {}", *shape.sliding_window));
@@ -152,7 +152,7 @@ Json OrNull(const std::optional<T>& value) {
   return value.has_value() ? Json(*value) : Json();
 }
 
-Json ShapeJson(const ModelShape& shape) {
+Json ShapeJson(const InspectedShape& shape) {
   return {{"layers", OrNull(shape.num_layers)},
           {"embedding", OrNull(shape.embedding)},
           {"feed_forward", OrNull(shape.feed_forward)},

@@ -73,9 +73,9 @@ std::optional<uint64_t> Largest(const std::vector<int64_t>& numbers) {
   return static_cast<uint64_t>(*std::max_element(numbers.begin(), numbers.end()));
 }
 
-ModelShape ShapeOf(const GgufFile& file, const std::string& architecture) {
+InspectedShape ShapeOf(const GgufFile& file, const std::string& architecture) {
   const ModelKeys keys(file, architecture);
-  ModelShape shape;
+  InspectedShape shape;
   shape.num_layers = keys.Uint("block_count");
   shape.embedding = keys.Uint("embedding_length");
   shape.feed_forward = Largest(keys.PerLayer("feed_forward_length", shape.num_layers.value_or(0)));
@@ -203,7 +203,7 @@ std::vector<MetadataFacts> MetadataOf(const GgufFile& file) {
   return metadata;
 }
 
-std::optional<int64_t> ContextOf(const InspectOptions& options, const ModelShape& shape) {
+std::optional<int64_t> ContextOf(const InspectOptions& options, const InspectedShape& shape) {
   if (options.context.has_value()) return options.context;
   const uint64_t training = shape.training_context.value_or(0);
   if (training == 0 || training > uint64_t{1} << 40) return std::nullopt;
@@ -215,9 +215,9 @@ Status AddMemory(const InspectOptions& options, InspectReport& report) {
   if (!report.context.has_value() || !report.shape.kv.has_value()) return Status();
   for (const int64_t num_ranks : options.num_ranks) {
     // What is wrong with the ranks is the command line's fault, anything else the file's.
-    if (Status status = MemoryOfContext({1, 64}, KvType::kF16, 1, num_ranks).status(); !status.ok()) return status;
+    if (Status status = MemoryOfContext({1, 64}, KvType::kF16, {}, 1, num_ranks).status(); !status.ok()) return status;
     for (const KvType kv_type : options.kv_types) {
-      const Result<ContextMemory> memory = MemoryOfContext(*report.shape.kv, kv_type, *report.context, num_ranks);
+      const Result<ContextMemory> memory = MemoryOfContext(*report.shape.kv, kv_type, {}, *report.context, num_ranks);
       if (!memory.ok()) report.no_memory_because = memory.status().message();
       if (memory.ok()) report.memory.push_back(*memory);
     }

@@ -11,8 +11,8 @@
 
 #include "pando/kv_type.h"
 #include "pando/status.h"
-#include "src/cli/context_memory.h"
 #include "src/gguf/gguf_file.h"
+#include "src/planning/context_memory.h"
 
 namespace pando::cli {
 
@@ -25,7 +25,7 @@ struct InspectOptions {
 };
 
 // Numbers that the file says under "llama.", or whatever its architecture is.
-struct ModelShape {
+struct InspectedShape {
   std::optional<uint64_t> num_layers;
   std::optional<uint64_t> embedding;  // width of the residual stream
   std::optional<uint64_t> feed_forward;
@@ -90,7 +90,7 @@ struct InspectReport {
   uint64_t num_parameters = 0;
   uint64_t weight_bytes = 0;
   bool has_own_output = false;  // else the embedding matrix is the output matrix too
-  ModelShape shape;
+  InspectedShape shape;
   std::vector<WeightsOfType> weights;  // most bytes first
   std::optional<TokenizerFacts> tokenizer;
   std::optional<int64_t> context;     // of `memory`

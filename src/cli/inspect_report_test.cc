@@ -68,7 +68,7 @@ InspectReport WholeReport(const InspectOptions& options = {}) {
 }
 
 TEST(InspectReportTest, GathersTheShape) {
-  const ModelShape shape = WholeReport().shape;
+  const InspectedShape shape = WholeReport().shape;
   EXPECT_EQ(shape.num_layers, 2U);
   EXPECT_EQ(shape.embedding, 256U);
   EXPECT_EQ(shape.feed_forward, 512U);
@@ -133,7 +133,7 @@ TEST(InspectReportTest, LayersMayDiffer) {
   writer.Add("x.embedding_length", uint32_t{512});
   writer.Add("x.attention.head_count", std::vector<int32_t>{8, 4, 8});
   writer.Add("x.attention.head_count_kv", std::vector<int32_t>{2, 1, 4});
-  const ModelShape shape = ReportOf(writer).shape;
+  const InspectedShape shape = ReportOf(writer).shape;
   EXPECT_EQ(shape.num_heads, 8U);
   EXPECT_EQ(shape.num_kv_heads, 4U);
   ASSERT_TRUE(shape.kv.has_value());

@@ -27,6 +27,7 @@ constexpr const char* kExamples = R"(Examples:
   pando info                              what this machine is and how fast it reads memory
   pando inspect ./model.gguf              what a model file is, and what a context takes in memory
   pando topology --ranks 8                where ranks are, what links cost, how they would merge
+  pando plan -m llama-3.1-8b -c 1M --platform dgx-h100   memory and time on machines that need not be at hand
   pando tokenize -m model.gguf -p "Hi"    the tokens of a text
   pando bench attention --contexts 64K    decode attention against the read bandwidth
   pando bench decode --ranks 4            tree attention over ranks against Ring Attention and others
@@ -47,8 +48,9 @@ struct Group {
 };
 
 std::vector<const Command*> TopCommands() {
-  return {&kGenerateCommand,   &kChatCommand,   &kTokenizeCommand, &kDetokenizeCommand, &kInspectCommand,
-          &kPerplexityCommand, &kLogitsCommand, &kDemoCommand,     &kInfoCommand,       &kTopologyCommand};
+  return {&kGenerateCommand, &kChatCommand,       &kTokenizeCommand, &kDetokenizeCommand,
+          &kInspectCommand,  &kPerplexityCommand, &kLogitsCommand,   &kDemoCommand,
+          &kInfoCommand,     &kTopologyCommand,   &kPlanCommand,     &kPlatformsCommand};
 }
 
 std::vector<Group> Groups() {

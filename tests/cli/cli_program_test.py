@@ -64,7 +64,7 @@ class HelpTest(ProgramTest):
         for path, page in self.help_pages([]).items():
             for example in re.findall(r"^  pando (.+)$", page, re.MULTILINE):
                 args = re.split(r"  +| \| ", example)[0].split()
-                names = re.match(r"(\w+ ?)*", " ".join(args)).group().strip()
+                names = re.match(r"(\w+( |$))*", " ".join(args)).group().strip()
                 with self.subTest(path=path, example=example):
                     self.assertIn(f"Usage: pando {names} [OPTIONS]", self.output_of(*args, "--help"))
 

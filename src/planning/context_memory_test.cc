@@ -1,9 +1,9 @@
-#include "src/cli/context_memory.h"
+#include "src/planning/context_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace pando::cli {
+namespace pando {
 namespace {
 
 using ::testing::HasSubstr;
@@ -11,13 +11,13 @@ using ::testing::HasSubstr;
 constexpr KvShape kSmall = {.num_kv_heads = 30 * 3, .head_dim = 64};
 
 uint64_t LargestRank(int64_t num_tokens, int64_t num_ranks, KvType kv_type = KvType::kF16) {
-  const Result<ContextMemory> memory = MemoryOfContext(kSmall, kv_type, num_tokens, num_ranks);
+  const Result<ContextMemory> memory = MemoryOfContext(kSmall, kv_type, {}, num_tokens, num_ranks);
   EXPECT_TRUE(memory.ok()) << memory.status().message();
   return memory.ok() ? memory->largest_rank_bytes : 0;
 }
 
 TEST(ContextMemoryTest, IsKeysAndValuesOfAllLayers) {
-  const Result<ContextMemory> memory = MemoryOfContext(kSmall, KvType::kF16, 8192, 1);
+  const Result<ContextMemory> memory = MemoryOfContext(kSmall, KvType::kF16, {}, 8192, 1);
   ASSERT_TRUE(memory.ok());
   EXPECT_EQ(memory->largest_rank_bytes, 8192U * 90 * 64 * 2 * 2);
   EXPECT_EQ(memory->all_ranks_bytes, memory->largest_rank_bytes);
@@ -38,15 +38,17 @@ TEST(ContextMemoryTest, IsWholePagesOfTheRankThatHasMost) {
 }
 
 TEST(ContextMemoryTest, RefusesWhatTheCacheDoesNotTake) {
-  EXPECT_THAT(MemoryOfContext(kSmall, KvType::kF16, 1, 65).status().message(), HasSubstr("65"));
-  EXPECT_THAT(MemoryOfContext({.num_kv_heads = 1, .head_dim = 12}, KvType::kF16, 1, 1).status().message(),
+  EXPECT_THAT(MemoryOfContext(kSmall, KvType::kF16, {}, 1, 65).status().message(), HasSubstr("65"));
+  EXPECT_THAT(MemoryOfContext({.num_kv_heads = 1, .head_dim = 12}, KvType::kF16, {}, 1, 1).status().message(),
               HasSubstr("12"));
-  EXPECT_FALSE(MemoryOfContext({.num_kv_heads = 1, .head_dim = ~uint64_t{0}}, KvType::kF16, 1, 1).ok());
-  EXPECT_THAT(MemoryOfContext({.num_kv_heads = ~uint64_t{0}, .head_dim = 64}, KvType::kF16, 1, 1).status().message(),
-              HasSubstr("2^64"));
+  EXPECT_FALSE(MemoryOfContext({.num_kv_heads = 1, .head_dim = ~uint64_t{0}}, KvType::kF16, {}, 1, 1).ok());
+  EXPECT_THAT(
+      MemoryOfContext({.num_kv_heads = ~uint64_t{0}, .head_dim = 64}, KvType::kF16, {}, 1, 1).status().message(),
+      HasSubstr("2^64"));
   EXPECT_FALSE(
-      MemoryOfContext({.num_kv_heads = uint64_t{1} << 32, .head_dim = 1024}, KvType::kF32, int64_t{1} << 40, 1).ok());
+      MemoryOfContext({.num_kv_heads = uint64_t{1} << 32, .head_dim = 1024}, KvType::kF32, {}, int64_t{1} << 40, 1)
+          .ok());
 }
 
 }  // namespace
-}  // namespace pando::cli
+}  // namespace pando

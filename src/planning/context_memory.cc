@@ -1,4 +1,4 @@
-#include "src/cli/context_memory.h"
+#include "src/planning/context_memory.h"
 
 #include <algorithm>
 #include <limits>
@@ -10,22 +10,22 @@
 #include "src/kv_cache/owned_chunks.h"
 #include "src/reduction/slot_ownership.h"
 
-namespace pando::cli {
+namespace pando {
 
-Result<ContextMemory> MemoryOfContext(const KvShape& shape, KvType kv_type, int64_t num_tokens, int64_t num_ranks) {
-  constexpr TreeShape kTree;
+Result<ContextMemory> MemoryOfContext(const KvShape& shape, KvType kv_type, const TreeShape& tree, int64_t num_tokens,
+                                      int64_t num_ranks) {
   if (shape.head_dim > kMaxHeadDim) {
     return InvalidArgument("heads have {} values: the cache takes up to {}", shape.head_dim, kMaxHeadDim);
   }
   const Result<KvPageLayout> layout =
-      KvPageLayout::Create(kv_type, kv_type, static_cast<int64_t>(shape.head_dim), kTree.chunk_tokens);
+      KvPageLayout::Create(kv_type, kv_type, static_cast<int64_t>(shape.head_dim), tree.chunk_tokens);
   if (!layout.ok()) return layout.status();
-  const Result<std::vector<SlotRange>> ranges = EqualRanges(kTree.num_slots, num_ranks);
+  const Result<std::vector<SlotRange>> ranges = EqualRanges(tree.num_slots, num_ranks);
   if (!ranges.ok()) return ranges.status();
 
-  const int64_t num_chunks = NumChunks(kTree, num_tokens);
+  const int64_t num_chunks = NumChunks(tree, num_tokens);
   int64_t largest = 0;
-  for (const SlotRange range : *ranges) largest = std::max(largest, OwnedChunks(kTree, range).CountBefore(num_chunks));
+  for (const SlotRange range : *ranges) largest = std::max(largest, OwnedChunks(tree, range).CountBefore(num_chunks));
   const uint64_t head_bytes = layout->head_bytes();
   const uint64_t max_bytes = std::numeric_limits<uint64_t>::max();
   if (shape.num_kv_heads > max_bytes / head_bytes ||
@@ -38,4 +38,4 @@ Result<ContextMemory> MemoryOfContext(const KvShape& shape, KvType kv_type, int6
                        static_cast<uint64_t>(num_chunks) * chunk_bytes};
 }
 
-}  // namespace pando::cli
+}  // namespace pando

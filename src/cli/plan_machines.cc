@@ -1,0 +1,109 @@
+#include "src/cli/plan_machines.h"
+
+#include <algorithm>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "src/attention/communicator_state.h"
+#include "src/base/clock.h"
+#include "src/base/errors.h"
+#include "src/base/memory.h"
+#include "src/base/thread_pool.h"
+#include "src/cli/read_limit.h"
+#include "src/reduction/slot_ownership.h"
+
+namespace pando::cli {
+namespace {
+
+// Of an empty parallel loop over all cores: the median of many.
+double MeasureLaunchSeconds() {
+  ThreadPool pool(std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<double> seconds(101);
+  for (double& one : seconds) {
+    const double start = NowSeconds();
+    pool.Run(pool.num_threads(), [](size_t, size_t) {});
+    one = NowSeconds() - start;
+  }
+  std::ranges::nth_element(seconds, seconds.begin() + 50);
+  return seconds[50];
+}
+
+// What a whole node has. All 0: its memory could not be measured.
+Result<DeviceModel> MeasureNode() {
+  const std::optional<double> gb_per_second = MeasureReadLimit();
+  if (!gb_per_second.has_value()) {
+    return OutOfMemory("there is no memory left to measure the read bandwidth with: free some, or name a --platform");
+  }
+  return DeviceModel{.memory_bytes = static_cast<double>(AvailableMemoryBytes()),
+                     .memory_bytes_per_second = *gb_per_second * 1e9,
+                     .launch_overhead_seconds = MeasureLaunchSeconds()};
+}
+
+bool IsFirstOfItsNode(const Transport& transport) {
+  const std::vector<int>& nodes = transport.node_of_rank();
+  const auto first = std::ranges::find(nodes, nodes[static_cast<size_t>(transport.rank())]);
+  return first - nodes.begin() == transport.rank();
+}
+
+// The least of all nodes.
+Result<DeviceModel> SlowestNode(Transport& transport) {
+  DeviceModel mine;
+  const bool measures = IsFirstOfItsNode(transport);
+  if (measures) {
+    const Result<DeviceModel> node = MeasureNode();
+    if (!node.ok()) return node.status();
+    mine = *node;
+  }
+  std::vector<DeviceModel> all(static_cast<size_t>(transport.size()));
+  const Status status = transport.AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  if (!status.ok()) return status;
+  DeviceModel slowest = all[0];  // rank 0 is the first of its node
+  for (const DeviceModel& node : all) {
+    if (node.memory_bytes_per_second == 0) continue;  // not the first of its node
+    slowest.memory_bytes = std::min(slowest.memory_bytes, node.memory_bytes);
+    slowest.memory_bytes_per_second = std::min(slowest.memory_bytes_per_second, node.memory_bytes_per_second);
+    slowest.launch_overhead_seconds = std::max(slowest.launch_overhead_seconds, node.launch_overhead_seconds);
+  }
+  return slowest;
+}
+
+// The first `num_ranks` of the ranks that are there. Those of a node share what it has.
+Machines FirstRanks(const CostModel& costs, const DeviceModel& node, bool has_allreduce, int num_ranks) {
+  Machines machines = {.topology = costs.topology,
+                       .device = node,
+                       .merge_seconds_per_byte = costs.merge_seconds_per_byte,
+                       .has_allreduce = has_allreduce,
+                       .nodes_share_embeddings = true};
+  machines.topology.places.resize(static_cast<size_t>(num_ranks));
+  int64_t most_ranks = 1;
+  for (const RankPlace& place : machines.topology.places) {
+    most_ranks =
+        std::max<int64_t>(most_ranks, std::ranges::count(machines.topology.places, place.node, &RankPlace::node));
+  }
+  machines.device.memory_bytes /= static_cast<double>(most_ranks);
+  machines.device.memory_bytes_per_second /= static_cast<double>(most_ranks);
+  return machines;
+}
+
+}  // namespace
+
+Result<Cluster> MeasureCluster(Communicator& communicator) {
+  const auto num_ranks = static_cast<int>(communicator.size());
+  const Result<std::vector<SlotRange>> ownership = EqualRanges(SlotsFor(num_ranks), num_ranks);
+  if (!ownership.ok()) return ownership.status();
+  const Result<CostModel> costs = MeasuredCosts(communicator, *ownership);
+  if (!costs.ok()) return costs.status();
+  const Result<DeviceModel> node = SlowestNode(*StateOf(communicator).transport);
+  if (!node.ok()) return node.status();
+  const bool has_allreduce = communicator.transport() == "mpi";
+  Cluster cluster = {.max_ranks = num_ranks};
+  for (const RankRange& ranks : costs->order.nodes)
+    cluster.ranks_per_node = std::max(cluster.ranks_per_node, ranks.size());
+  cluster.machines = [costs = *costs, node = *node, has_allreduce](int count) {
+    return FirstRanks(costs, node, has_allreduce, count);
+  };
+  return cluster;
+}
+
+}  // namespace pando::cli

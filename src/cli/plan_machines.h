@@ -1,0 +1,18 @@
+// The machines at hand, as a cluster to plan for: measured, not described.
+#ifndef PANDO_SRC_CLI_PLAN_MACHINES_H_
+#define PANDO_SRC_CLI_PLAN_MACHINES_H_
+
+#include "pando/communicator.h"
+#include "pando/status.h"
+#include "src/planning/cluster_plan.h"
+
+namespace pando::cli {
+
+// All ranks call it together; what they get is the same. Memory, its read bandwidth and the start of a parallel loop
+// are measured by one rank of each node while the others wait; the slowest node counts. Links and merging are measured
+// as for the planner (MeasuredCosts). Takes about half a second.
+Result<Cluster> MeasureCluster(Communicator& communicator);
+
+}  // namespace pando::cli
+
+#endif  // PANDO_SRC_CLI_PLAN_MACHINES_H_

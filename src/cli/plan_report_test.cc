@@ -1,0 +1,100 @@
+#include "src/cli/plan_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace pando::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+StepPrediction Step(int num_ranks, double weights_seconds, double gather_seconds, bool fits = true) {
+  return {.num_ranks = num_ranks,
+          .num_nodes = (num_ranks + 7) / 8,
+          .num_slots = 64,
+          .memory = {.weights = 3.0 * (1 << 30) / num_ranks, .kv = 2.0 * (1 << 30) / num_ranks, .work = 1 << 29},
+          .usable_bytes = 7.0 * (1 << 30),
+          .fits = fits,
+          .seconds = {.weights = weights_seconds, .kv = 1e-3, .merge = 2e-3, .gather = gather_seconds},
+          .schedule = Schedule::kTwoLevel};
+}
+
+PlanReport Report() {
+  PlanReport report = {.platform = "grove",
+                       .description = "Many trunks",
+                       .device = {.memory_bytes = 8.0 * (1 << 30), .memory_bytes_per_second = 1.5e12},
+                       .max_ranks = 64,
+                       .model = FindModelShape("llama-3.1-8b", WeightType::kF16).value(),
+                       .task = {.context_tokens = 1 << 20}};
+  report.plan = {.steps = {Step(1, 80e-3, 0, false), Step(8, 10e-3, 1e-3), Step(16, 5e-3, 8e-3)},
+                 .fewest_ranks = 8,
+                 .fastest = 1,
+                 .recommended = 1};
+  return report;
+}
+
+TEST(PlanRowsTest, HaveUnitsAndAdvice) {
+  const std::string csv = RenderTable(PlanRows(Report()), TableFormat::kCsv);
+  EXPECT_EQ(
+      csv,
+      "ranks,nodes,slots,fits,weights_gib,kv_gib,work_gib,weights_ms,kv_ms,merge_ms,gather_ms,ms_per_token,"
+      "tokens_per_s,schedule,advice\n"
+      "1,1,64,no,3.00,2.00,0.50,80.000,1.000,2.000,0.000,83.000,12.05,two-level,\n"
+      "8,1,64,yes,0.38,0.25,0.50,10.000,1.000,2.000,1.000,14.000,71.43,two-level,\"fewest, recommended, fastest\"\n"
+      "16,2,64,yes,0.19,0.12,0.50,5.000,1.000,2.000,8.000,16.000,62.50,two-level,\n");
+}
+
+TEST(RenderPlanTextTest, SaysWhatWasAskedAndTheAnswer) {
+  const std::string text = RenderPlanText(Report());
+  EXPECT_THAT(text, HasSubstr("llama-3.1-8b: 32 layers, 4096 wide, 32 heads and 8 KV heads of 128; weights 15.0 GiB"));
+  EXPECT_THAT(text, HasSubstr("1M tokens, keys and values in f16; the model was trained for 128K"));
+  EXPECT_THAT(text, HasSubstr("grove: Many trunks"));
+  EXPECT_THAT(text, HasSubstr("8.0 GiB of memory, read at 1500 GB/s, for each of up to 64 ranks"));
+  EXPECT_THAT(text, HasSubstr("It fits on 8 ranks or more."));
+  EXPECT_THAT(text,
+              HasSubstr("Take 8 ranks on 1 node, with --slots 64 and the schedule two-level: 14.0 ms per token, 71 "
+                        "% of it reading weights."));
+  EXPECT_THAT(text,
+              HasSubstr("More than 8 ranks do not help: on 16 a token takes 16.0 ms, 50 % of it gathering rows."));
+  EXPECT_THAT(text, HasSubstr("Predicted, not measured"));
+}
+
+TEST(RenderPlanTextTest, SaysWhenMoreHelpsALittleOrThroughout) {
+  PlanReport report = Report();
+  report.plan.steps[2] = Step(16, 9.5e-3, 1e-3);
+  report.plan.fastest = 2;
+  EXPECT_THAT(RenderPlanText(report),
+              HasSubstr("More than 8 ranks hardly help: the fastest, 16, make a token 3.6 % faster."));
+  report.plan.recommended = 2;
+  EXPECT_THAT(RenderPlanText(report), HasSubstr("Up to 16 ranks, more ranks help."));
+  report.plan = {.steps = {Step(1, 1, 0)}, .fewest_ranks = 1, .fastest = 0, .recommended = 0};
+  const std::string alone = RenderPlanText(report);
+  EXPECT_THAT(alone, HasSubstr("It fits on one rank."));
+  EXPECT_THAT(alone, Not(HasSubstr("help")));
+}
+
+TEST(RenderPlanTextTest, SaysWhatIsMissing) {
+  PlanReport report = Report();
+  report.plan = {.steps = {Step(1, 80e-3, 0, false)}};
+  const std::string text = RenderPlanText(report);
+  EXPECT_THAT(text, HasSubstr("It does not fit: a rank of 1 needs 5.5 GiB and has 7.0 GiB of its memory to use."));
+  EXPECT_THAT(text, Not(HasSubstr("Take 1")));
+}
+
+TEST(RenderPlanTextTest, SaysWhatIsMeasuredAndHowManySequencesThereAre) {
+  PlanReport report = Report();
+  report.platform.clear();
+  report.task.batch = 4;
+  report.model.window = 4096;
+  const std::string text = RenderPlanText(report);
+  EXPECT_THAT(text, HasSubstr("those at hand, measured now: 8.0 GiB of memory available, read at 1500 GB/s"));
+  EXPECT_THAT(text, HasSubstr("in each of 4 sequences"));
+  EXPECT_THAT(text, HasSubstr("of which a token sees 4096"));
+  EXPECT_THAT(text, HasSubstr("285.7 tokens/s in all"));
+}
+
+}  // namespace
+}  // namespace pando::cli

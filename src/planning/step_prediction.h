@@ -1,0 +1,95 @@
+// What a decode step would take: seconds, and memory of a rank. Arithmetic on a description of the machines, of the
+// model and of what is asked of it; docs/planning.md says what is assumed.
+//
+//   Machines machines = MachinesOf(*FindPlatform("dgx-h100"), /*num_ranks=*/64);
+//   StepTask task = {.context_tokens = 1 << 20};
+//   Result<StepPrediction> step = PredictStep(machines, *FindModelShape("llama-3.1-8b", WeightType::kF16), task);
+//   step->seconds.total()
+#ifndef PANDO_SRC_PLANNING_STEP_PREDICTION_H_
+#define PANDO_SRC_PLANNING_STEP_PREDICTION_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "pando/kv_type.h"
+#include "pando/status.h"
+#include "src/planning/model_shape.h"
+#include "src/planning/platform.h"
+#include "src/reduction/schedule.h"
+#include "src/topology/rank_topology.h"
+
+namespace pando {
+
+struct Machines {
+  RankTopology topology;  // with links
+  DeviceModel device;     // each rank's, or each rank's part of what the ranks of a node share
+  double merge_seconds_per_byte = 0;
+  bool has_allreduce = true;            // the transport's own, which a cluster has
+  bool nodes_share_embeddings = false;  // ranks that are processes of one machine map the same file
+};
+
+Machines MachinesOf(const Platform& platform, int num_ranks);
+
+struct StepTask {
+  int64_t context_tokens = 0;  // of each sequence
+  int64_t batch = 1;           // sequences that get a token in one step
+  KvType kv_type = KvType::kF16;
+  std::optional<Schedule> schedule;  // none: the one that is predicted to be the fastest
+};
+
+// Of one step, one after the other.
+struct StepSeconds {
+  double weights = 0;  // reading them, as the slowest rank does
+  double kv = 0;       // reading keys and values
+  double merge = 0;    // of the ranks' attention states
+  double gather = 0;   // of the rows of matrix products
+
+  double total() const { return weights + kv + merge + gather; }
+};
+
+// Of the rank that needs most, in bytes.
+struct RankMemory {
+  double weights = 0;
+  double kv = 0;
+  double work = 0;  // states and activations of a step
+
+  double total() const { return weights + kv + work; }
+};
+
+struct StepPrediction {
+  int num_ranks = 1;
+  int num_nodes = 1;
+  int64_t num_slots = 0;
+  RankMemory memory;
+  double usable_bytes = 0;  // of the rank's memory
+  bool fits = false;
+  StepSeconds seconds;
+  Schedule schedule = Schedule::kButterfly;  // of the merge
+};
+
+// Of a device's memory; the rest is left to the system, the runtime and fragments.
+inline constexpr double kUsableMemory = 0.9;
+
+// A plan for more takes minutes to predict.
+inline constexpr int kMaxPlannedRanks = 1024;
+
+// Rows of a matrix are given to ranks in blocks of these.
+inline constexpr int64_t kPlannedRowBlock = 16;
+
+// The largest part of `num_rows` that one of `num_ranks` computes.
+int64_t LargestRows(int64_t num_rows, int64_t num_ranks);
+
+// Leaves of the canonical tree: as many as there are by default, or the power of two that is enough for the ranks.
+int64_t SlotsFor(int64_t num_ranks);
+
+// Fails for what the cache does not take. `ranks_per_node` is of a node that is used in full.
+Result<RankMemory> PredictMemory(const ModelShape& model, const StepTask& task, int num_ranks, int ranks_per_node,
+                                 bool nodes_share_embeddings);
+double UsableBytes(const DeviceModel& device);
+bool Fits(const RankMemory& memory, const DeviceModel& device);
+
+Result<StepPrediction> PredictStep(const Machines& machines, const ModelShape& model, const StepTask& task);
+
+}  // namespace pando
+
+#endif  // PANDO_SRC_PLANNING_STEP_PREDICTION_H_
