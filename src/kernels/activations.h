@@ -7,11 +7,14 @@
 //
 // Against float weights they stay floats. Against quantised weights they become bytes, per token and block of 32
 // columns:
-//   largest = max |x_i|
-//   scale d = largest / 127,  q_i = x_i * (127 / largest) rounded to the nearest integer, to even
+//   largest = max |x_i|,  q_i = x_i * (127 / largest) rounded to the nearest integer, to even
+//   scale d = RoundToHalf(largest / 127)
+//   scaled sums: RoundToHalf(largest / 127 * float(sum of q)), over each 32 and each half of them
 //   where largest < 2^-100: d = 0 and all q = 0;  where some x_i is infinite or NaN: d = NaN and all q = 0, so that
 //   every product with the token is NaN
-// and the sums of q over each 32 and each half of them.
+// RoundToHalf rounds to the nearest float16, to even, if the magnitude is one of float16's normal numbers, 2^-14 to
+// 65504, and leaves other values as they are. It is there because llama.cpp keeps these numbers as float16: with it the
+// logits of small models are the same to six digits (docs/adr/0005-integer-products-for-weights.md).
 #ifndef PANDO_SRC_KERNELS_ACTIVATIONS_H_
 #define PANDO_SRC_KERNELS_ACTIVATIONS_H_
 
@@ -32,13 +35,13 @@ inline ActivationForm FormOf(WeightType type) {
 
 inline constexpr size_t kActivationBlock = 32;
 
-// One token in the form of bytes. The sums of q come in two forms: times the scale, for minimums of weights; and as
-// integers for offsets of weights, split in the way in which the kernels add products of bytes in 16 bits: the low half
+// One token in the form of bytes. The sums of q come in two forms: scaled, for minimums of weights; and as integers for
+// offsets of weights, split in the way in which the kernels add products of bytes in 16 bits: the low half
 // of a word has the columns c with c mod 4 < 2, the high half the others.
 struct ByteToken {
   int8_t* q;                  // [columns], aligned to a cache line
   float* scales;              // [blocks]
-  float* scaled_sums;         // [blocks] scale * float(sum of the block's q)
+  float* scaled_sums;         // [blocks]
   float* scaled_half_sums;    // [2 * blocks] the same of 16 q each
   uint32_t* split_sums;       // [blocks]
   uint32_t* split_half_sums;  // [2 * blocks]

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/float16.h"
 #include "src/base/testing/allocation_counter.h"
 #include "src/base/testing/bits.h"
 #include "src/kernels/reference/matmul_reference.h"
@@ -63,6 +64,13 @@ TEST(ActivationsTest, SameAsReferenceAtTheEdges) {
   for (const float value : {0.0f, -0.0f, 0x1p-100f, 0x1p-101f, -0x1.fffffep-101f, 1e-40f, 3.4e38f, -3.4e38f}) {
     ExpectSameAsReference(block_of(value), std::to_string(value));
   }
+  // Where scales, and with blocks of equal values sums, leave the range in which they are rounded.
+  for (const float edge : {127 * 0x1p-14f, 127 * 65504.0f, 0x1p-14f / 32, 65504.0f / 32}) {
+    for (const float factor : {0.9999f, 0.9999999f, 1.0f, 1.0000001f, 1.0001f}) {
+      ExpectSameAsReference(block_of(factor * edge), std::to_string(edge));
+      ExpectSameAsReference(block_of(-factor * edge), std::to_string(edge));
+    }
+  }
   for (const float bad : {kInfinity, -kInfinity, kNan, -kNan}) {
     for (const size_t at : {0, 7, 8, 31}) {
       std::vector<float> x = Normals(2 * kActivationBlock, 3);
@@ -82,13 +90,40 @@ TEST(ActivationsTest, SameAsReferenceAtTheEdges) {
   EXPECT_EQ(activations.bytes(0).q[12], 2);  // 1.5
 }
 
+// A block whose largest value is `largest`, with other values that do not sum to 0.
+ByteToken TokenOf(float largest, Activations& activations) {
+  std::vector<float> x(kActivationBlock, largest / 3);
+  x[7] = -largest;
+  activations = MakeBytes(x, 1);
+  return activations.bytes(0);
+}
+
+TEST(ActivationsTest, ScalesAndScaledSumsAreFloat16WhereItHasNormalNumbers) {
+  const auto half = [](float value) { return Float16ToFloat(FloatToFloat16(value)); };
+  const float sum = 31 * 42 - 127;  // 127 / 3 is 42
+  Activations activations;
+  for (const float largest : {0.01f, 0.7f, 3.0f, 1000.0f}) {
+    const ByteToken token = TokenOf(largest, activations);
+    EXPECT_EQ(token.scales[0], half(largest / 127));
+    EXPECT_NE(token.scales[0], largest / 127);
+    EXPECT_EQ(token.scaled_sums[0], half(largest / 127 * sum)) << "of the scale before it was rounded";
+    EXPECT_EQ(token.scaled_half_sums[1], half(largest / 127 * (16 * 42)));
+  }
+  for (const float largest : {1e-30f, 0.007f, 9e6f, 1e30f}) {
+    const ByteToken token = TokenOf(largest, activations);
+    EXPECT_EQ(token.scales[0], largest / 127);
+    EXPECT_EQ(token.scaled_sums[0], largest == 0.007f ? half(largest / 127 * sum) : largest / 127 * sum);
+  }
+}
+
 TEST(ActivationsTest, BytesAreWithinHalfAStep) {
   const std::vector<float> x = Normals(10 * kActivationBlock, 4);
   const Activations activations = MakeBytes(x, 1);
   const ByteToken token = activations.bytes(0);
   for (size_t i = 0; i < x.size(); ++i) {
     const double step = token.scales[i / kActivationBlock];
-    EXPECT_NEAR(token.q[i] * step, x[i], 0.5001 * step);
+    // And the rounding of the step itself, by at most 2^-11 of it.
+    EXPECT_NEAR(token.q[i] * step, x[i], (0.5001 + 127 * 0x1p-11) * step);
     EXPECT_LE(std::abs(token.q[i]), 127);
   }
 }

@@ -10,7 +10,7 @@
 // token's scale d and integers q_x (src/kernels/activations.h):
 //   dot = sum over the group of q_w * q_x                     an integer, exact in any order
 //   a   = fma(float(dot), s * d, a)                           from +0
-//   b   = fma(minimum, d * float(sum of the group's q_x), b)  from +0, for types with a minimum
+//   b   = fma(minimum, scaled sum of the group's q_x, b)      from +0, for types with a minimum
 //   out = a, or a + b
 //
 // Float weights (F32, F16, BF16) and float tokens. 16 chains, column c in chain c mod 16:

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "src/base/float16.h"
 #include "src/kernels/weight_groups.h"
 
 namespace pando::reference {
@@ -13,10 +14,16 @@ namespace {
 
 constexpr size_t kHalfBlock = kActivationBlock / 2;
 
+// `scale` is not rounded yet.
 struct BlockScale {
   float scale;
   float inverse;
 };
+
+float RoundToHalf(float value) {
+  const float magnitude = std::abs(value);
+  return magnitude >= 0x1p-14f && magnitude <= 65504.0f ? Float16ToFloat(FloatToFloat16(value)) : value;
+}
 
 BlockScale ScaleOf(const float* x) {
   float largest = 0;
@@ -45,21 +52,18 @@ struct SplitSum {
 float ByteDot(const WeightMatrix& w, size_t row, const ByteToken& x) {
   const WeightTypeInfo& info = InfoOf(w.type);
   const size_t groups_per_block = kGroupBlock / info.group_values;
+  const float* scaled_sums = groups_per_block == 1 ? x.scaled_sums : x.scaled_half_sums;
   float a = 0;
   float b = 0;
   for (size_t block = 0; block < w.columns / kGroupBlock; ++block) {
     const WeightGroups weights = ReadGroups(w.type, w.row(row), block);
     for (size_t group = 0; group < groups_per_block; ++group) {
       int32_t dot = 0;
-      int32_t sum = 0;
       for (size_t i = group * info.group_values; i < (group + 1) * info.group_values; ++i) {
-        const int32_t q_x = x.q[block * kGroupBlock + i];
-        dot += weights.q[i] * q_x;
-        sum += q_x;
+        dot += weights.q[i] * x.q[block * kGroupBlock + i];
       }
-      const float d = x.scales[block];
-      a = std::fma(static_cast<float>(dot), weights.scale[group] * d, a);
-      b = std::fma(weights.minimum[group], d * static_cast<float>(sum), b);
+      a = std::fma(static_cast<float>(dot), weights.scale[group] * x.scales[block], a);
+      b = std::fma(weights.minimum[group], scaled_sums[block * groups_per_block + group], b);
     }
   }
   return info.has_minimum ? a + b : a;
@@ -86,13 +90,13 @@ void QuantizeToken(const float* x, size_t blocks, const ByteToken& to) {
     for (size_t i = 0; i < kActivationBlock; ++i) {
       q[i] = inverse == 0 ? int8_t{0} : static_cast<int8_t>(std::nearbyint(values[i] * inverse));
     }
-    to.scales[block] = scale;
+    to.scales[block] = RoundToHalf(scale);
     const SplitSum first(q);
     const SplitSum second(q + kHalfBlock);
     const SplitSum both = first + second;
-    to.scaled_sums[block] = scale * static_cast<float>(both.total());
-    to.scaled_half_sums[2 * block] = scale * static_cast<float>(first.total());
-    to.scaled_half_sums[2 * block + 1] = scale * static_cast<float>(second.total());
+    to.scaled_sums[block] = RoundToHalf(scale * static_cast<float>(both.total()));
+    to.scaled_half_sums[2 * block] = RoundToHalf(scale * static_cast<float>(first.total()));
+    to.scaled_half_sums[2 * block + 1] = RoundToHalf(scale * static_cast<float>(second.total()));
     to.split_sums[block] = both.bits();
     to.split_half_sums[2 * block] = first.bits();
     to.split_half_sums[2 * block + 1] = second.bits();

@@ -49,9 +49,18 @@ HWY_INLINE __m256i ToBytes(const FloatBlock& x, float inverse) {
   return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(first, second), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
+// Each lane to the nearest float16, if it is in the range of its normal numbers.
+HWY_INLINE __m128 RoundToHalf(__m128 x) {
+  const __m128 magnitude = _mm_andnot_ps(_mm_set1_ps(-0.0f), x);
+  const __m128 in_range =
+      _mm_and_ps(_mm_cmpge_ps(magnitude, _mm_set1_ps(0x1p-14f)), _mm_cmple_ps(magnitude, _mm_set1_ps(65504.0f)));
+  const __m128 rounded = _mm_cvtph_ps(_mm_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+  return _mm_blendv_ps(x, rounded, in_range);
+}
+
+// `scale` is not rounded yet.
 HWY_INLINE void StoreBlock(__m256i q, float scale, size_t block, const ByteToken& to) {
   _mm256_store_si256(reinterpret_cast<__m256i*>(to.q + block * kActivationBlock), q);
-  to.scales[block] = scale;
   // Sums of two bytes in 16 bits, then over the four words of each half.
   __m256i halves = _mm256_maddubs_epi16(_mm256_set1_epi8(1), q);
   halves = _mm256_add_epi16(halves, _mm256_shuffle_epi32(halves, 0x4e));
@@ -60,11 +69,16 @@ HWY_INLINE void StoreBlock(__m256i q, float scale, size_t block, const ByteToken
   const __m128i second = _mm256_extracti128_si256(halves, 1);
   // first, second, both.
   const __m128i split = _mm_unpacklo_epi64(_mm_unpacklo_epi32(first, second), _mm_add_epi16(first, second));
-  const __m128 scaled = _mm_mul_ps(_mm_set1_ps(scale), _mm_cvtepi32_ps(_mm_madd_epi16(split, _mm_set1_epi16(1))));
+  const __m128 scales = _mm_set1_ps(scale);
+  const __m128 sums = _mm_mul_ps(scales, _mm_cvtepi32_ps(_mm_madd_epi16(split, _mm_set1_epi16(1))));
+  // The sums of the first half, the second, both; the scale.
+  const __m128 scaled = RoundToHalf(_mm_blend_ps(sums, scales, 0b1000));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(to.split_half_sums + 2 * block), split);
   to.split_sums[block] = static_cast<uint32_t>(_mm_extract_epi32(split, 2));
   _mm_storel_pi(reinterpret_cast<__m64*>(to.scaled_half_sums + 2 * block), scaled);
-  to.scaled_sums[block] = _mm_cvtss_f32(_mm_movehl_ps(scaled, scaled));
+  const __m128 high = _mm_movehl_ps(scaled, scaled);
+  to.scaled_sums[block] = _mm_cvtss_f32(high);
+  to.scales[block] = _mm_cvtss_f32(_mm_movehdup_ps(high));
 }
 
 void Quantize(const float* x, size_t blocks, const ByteToken& to) {
