@@ -68,6 +68,7 @@ class Communicator {
 
  private:
   friend CommunicatorState& StateOf(Communicator& communicator);
+  friend Communicator MakeCommunicator(std::unique_ptr<CommunicatorState> state);
   explicit Communicator(std::unique_ptr<CommunicatorState> state);
 
   std::unique_ptr<CommunicatorState> state_;

@@ -98,6 +98,8 @@ int64_t Communicator::size() const { return state_->transport->size(); }
 std::string_view Communicator::transport() const { return state_->transport->name(); }
 Status Communicator::Barrier() { return state_->transport->Barrier(); }
 
+Communicator MakeCommunicator(std::unique_ptr<CommunicatorState> state) { return Communicator(std::move(state)); }
+
 CommunicatorState& StateOf(Communicator& communicator) { return *communicator.state_; }
 
 Result<CostModel> MeasuredCosts(Communicator& communicator, std::vector<SlotRange> ownership) {

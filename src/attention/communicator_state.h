@@ -26,6 +26,9 @@ struct CommunicatorState {
   std::optional<double> merge_seconds_per_byte;  // once measured, with the links
 };
 
+// A rank of a group whose transport and topology are known already: that of a simulated machine.
+Communicator MakeCommunicator(std::unique_ptr<CommunicatorState> state);
+
 // Stays where it is when the Communicator moves.
 CommunicatorState& StateOf(Communicator& communicator);
 

@@ -88,22 +88,6 @@ void MergeUnlessEmpty(AttentionStateSpan into, bool& into_is_empty, AttentionSta
 
 }  // namespace
 
-size_t NumRows(const AttentionRule& rule, std::span<const QueryBlock> blocks) {
-  size_t rows = 0;
-  for (const QueryBlock& block : blocks) rows += static_cast<size_t>(block.num_queries) * rule.num_heads;
-  return rows;
-}
-
-void JoinInto(ForestStates& left, const ForestStates& right, ThreadPool& pool) {
-  const auto append = [&](size_t from, size_t to) { left.states[to] = right.states[from]; };
-  const auto merge = [&](size_t i) {
-    const AttentionStateSpan into = left.states[i];
-    const AttentionStateSpan from = left.states[i + 1];
-    ForRowRanges(into, pool, [&](RowRange rows) { MergeRows(into, from, rows); });
-  };
-  JoinForests(left.subtrees, right.subtrees, append, merge);
-}
-
 // ---- Decode: (slot, block, some KV heads) at a time, then the tree by (block, KV head).
 // --------------------------------------------
 

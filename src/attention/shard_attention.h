@@ -11,6 +11,8 @@
 
 #include "pando/attention_state.h"
 #include "pando/status.h"
+#include "src/attention/forest_states.h"
+#include "src/attention/query_block.h"
 #include "src/attention/shard_pages.h"
 #include "src/base/aligned_buffer.h"
 #include "src/base/thread_pool.h"
@@ -20,36 +22,6 @@
 #include "src/reduction/canonical_tree.h"
 
 namespace pando {
-
-struct AttentionRule {
-  size_t num_heads = 1;
-  size_t num_kv_heads = 1;
-  ScoreRule score;
-  int64_t window = 0;  // 0: none
-};
-
-// `num_queries` consecutive tokens of a sequence, the first at position first_position.
-struct QueryBlock {
-  int64_t sequence = 0;
-  int64_t num_queries = 1;
-  int64_t first_position = 0;
-  const float* queries = nullptr;  // [num_queries][num_heads][head_dim]
-  int64_t layer = 0;
-};
-
-// A row is one query and one head. Rows are ordered [block][KV head][query][head of the group]: what shares keys and
-// values is together.
-size_t NumRows(const AttentionRule& rule, std::span<const QueryBlock> blocks);
-
-// The states of a range of slots: one set for each of the range's maximal subtrees. A view; the states belong to a
-// ShardAttention.
-struct ForestStates {
-  SubtreeList subtrees;
-  std::array<AttentionStateSpan, SubtreeList::kCapacity> states;
-};
-
-// left = Join(left, right), in place. `right` is used up.
-void JoinInto(ForestStates& left, const ForestStates& right, ThreadPool& pool);
 
 class ShardAttention {
  public:

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "src/base/check.h"
 #include "src/base/errors.h"
 #include "src/transport/launch.h"
 #include "src/transport/mpi/local_ranks.h"
@@ -68,11 +69,23 @@ class Patience {
   int num_looks_ = 0;
 };
 
-// MPI's operators take no context: this is the one of the MPI_Allreduce under way. One thread calls MPI.
-const ReduceOperator* current_reduce = nullptr;
+// MPI's operators take no context of their own, but see the datatype: the ReduceOperator of the MPI_Allreduce under way
+// is an attribute of that. (A global would do for a process; in a simulation all ranks are in one.)
+int ReduceAttribute() {
+  static const int key = [] {
+    int created = MPI_KEYVAL_INVALID;
+    MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &created, nullptr);
+    return created;
+  }();
+  return key;
+}
 
-void CombineCurrent(void* in, void* inout, int* count, MPI_Datatype* /*type*/) {
-  current_reduce->combine(in, inout, static_cast<size_t>(*count), current_reduce->context);
+void CombineElements(void* in, void* inout, int* count, MPI_Datatype* type) {
+  void* attribute = nullptr;
+  int is_set = 0;
+  MPI_Type_get_attr(*type, ReduceAttribute(), &attribute, &is_set);
+  const auto* reduce = static_cast<const ReduceOperator*>(attribute);
+  reduce->combine(in, inout, static_cast<size_t>(*count), reduce->context);
 }
 
 class MpiTransport : public Transport {
@@ -88,7 +101,7 @@ class MpiTransport : public Transport {
   ~MpiTransport() override;
 
   // What only MPI knows: the nodes of the ranks, and the operator of AllReduce.
-  Status Prepare();
+  Status Prepare(const std::vector<int>& node_of_rank);
 
   void Progress() override;
   Status AllReduce(std::span<std::byte> data, const ReduceOperator& reduce) override;
@@ -147,12 +160,15 @@ MpiTransport::~MpiTransport() {
   MPI_Finalize();
 }
 
-Status MpiTransport::Prepare() {
+Status MpiTransport::Prepare(const std::vector<int>& node_of_rank) {
   for (int peer = 0; peer < size(); ++peer) process_of_rank_[peer] = peer;
-  if (const int code = MPI_Op_create(CombineCurrent, /*commute=*/0, &combine_); code != MPI_SUCCESS) {
+  if (const int code = MPI_Op_create(CombineElements, /*commute=*/0, &combine_); code != MPI_SUCCESS) {
     return MpiError(rank(), "MPI_Op_create", code);
   }
-  return FindNodes();
+  if (node_of_rank.empty()) return FindNodes();
+  PANDO_CHECK(node_of_rank.size() == static_cast<size_t>(size()));
+  node_of_rank_ = node_of_rank;
+  return {};
 }
 
 Status MpiTransport::FindNodes() {
@@ -308,7 +324,9 @@ Status MpiTransport::AllReduce(std::span<std::byte> data, const ReduceOperator& 
   if (Status status = CheckOperand(data, reduce); !status.ok()) return status;
   const Result<MPI_Datatype> type = TypeOf(reduce.element_bytes);
   if (!type.ok()) return type.status();
-  current_reduce = &reduce;
+  // MPI's signature knows no const; CombineElements only reads it.
+  const int code = MPI_Type_set_attr(*type, ReduceAttribute(), const_cast<ReduceOperator*>(&reduce));
+  if (code != MPI_SUCCESS) return Break(MpiError(rank(), "MPI_Type_set_attr", code));
   return AllReduceWith(data, data.size() / reduce.element_bytes, *type, combine_);
 }
 
@@ -394,7 +412,7 @@ Result<std::unique_ptr<Transport>> CreateMpiTransport(const MpiOptions& options)
   MPI_Comm_size(communicator, &size);
   auto transport =
       std::make_unique<MpiTransport>(rank, size, options, std::move(watchdog), communicator, initialized_here);
-  if (Status status = transport->Prepare(); !status.ok()) return status;
+  if (Status status = transport->Prepare(options.node_of_rank); !status.ok()) return status;
   return std::unique_ptr<Transport>(std::move(transport));
 }
 

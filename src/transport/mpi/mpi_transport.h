@@ -30,6 +30,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "pando/status.h"
 #include "src/transport/transport.h"
@@ -42,6 +43,9 @@ struct MpiOptions {
   std::function<void(const std::string& sentence)> on_stuck;
   // Larger messages travel in pieces: a count is an int in MPI 3.1. The same on all ranks.
   size_t max_message_bytes = size_t{1} << 30;
+  // The node of each rank, counted from 0 in the order of their lowest ranks, where MPI itself cannot tell (SimGrid's
+  // says that every rank is alone). Empty: ask MPI. The same on all ranks.
+  std::vector<int> node_of_rank;
 };
 
 // Whether this build of the library has MPI. Without, CreateMpiTransport fails and says so.
