@@ -355,7 +355,7 @@ std::string StuckSentence(const std::string& call, std::chrono::milliseconds tim
       who, NameSeconds(timeout), call, whom);
 }
 
-Status InitializeMpi(Watchdog& watchdog, bool& initialized_here) {
+Status InitializeMpi(Watchdog& watchdog, int least_level, bool& initialized_here) {
   int is_finalized = 0;
   MPI_Finalized(&is_finalized);
   if (is_finalized != 0)
@@ -366,12 +366,12 @@ Status InitializeMpi(Watchdog& watchdog, bool& initialized_here) {
   initialized_here = is_initialized == 0;
   if (initialized_here) {
     const Watchdog::Watch watch(watchdog, "MPI_Init");
-    const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+    const int code = MPI_Init_thread(nullptr, nullptr, least_level, &level);
     if (code != MPI_SUCCESS) return Failed("MPI_Init_thread failed with code {}", code);
   } else {
     MPI_Query_thread(&level);
   }
-  if (level < MPI_THREAD_FUNNELED) {
+  if (level < least_level) {
     return Failed("this MPI does not allow threads (MPI_THREAD_FUNNELED): build or configure it with thread support");
   }
   return {};
@@ -396,7 +396,8 @@ Result<std::unique_ptr<Transport>> CreateMpiTransport(const MpiOptions& options)
   }
   auto watchdog = std::make_unique<Watchdog>(options.timeout - grace, std::move(on_stuck));
   bool initialized_here = false;
-  if (Status status = InitializeMpi(*watchdog, initialized_here); !status.ok()) return status;
+  const int least_level = options.is_single_threaded ? MPI_THREAD_SINGLE : MPI_THREAD_FUNNELED;
+  if (Status status = InitializeMpi(*watchdog, least_level, initialized_here); !status.ok()) return status;
 
   MPI_Comm communicator = MPI_COMM_NULL;
   {

@@ -46,6 +46,8 @@ struct MpiOptions {
   // The node of each rank, counted from 0 in the order of their lowest ranks, where MPI itself cannot tell (SimGrid's
   // says that every rank is alone). Empty: ask MPI. The same on all ranks.
   std::vector<int> node_of_rank;
+  // The process has no threads but the calling one: an MPI that does not allow for others will do.
+  bool is_single_threaded = false;
 };
 
 // Whether this build of the library has MPI. Without, CreateMpiTransport fails and says so.

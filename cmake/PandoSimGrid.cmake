@@ -1,0 +1,21 @@
+# PANDO_HAVE_SIMGRID: whether pando-simulator is built.
+set(PANDO_WITH_SIMGRID AUTO CACHE STRING "Build the simulator: ON, OFF, or AUTO (where SimGrid is found)")
+set_property(CACHE PANDO_WITH_SIMGRID PROPERTY STRINGS AUTO ON OFF)
+
+set(PANDO_HAVE_SIMGRID OFF)
+# Fibers and sanitizers do not agree.
+if(PANDO_WITH_SIMGRID AND NOT PANDO_SANITIZE)
+  find_path(PANDO_SMPI_INCLUDE_DIR smpi/smpi.h)
+  find_library(PANDO_SIMGRID_LIBRARY simgrid)
+  mark_as_advanced(PANDO_SMPI_INCLUDE_DIR PANDO_SIMGRID_LIBRARY)
+  if(PANDO_SMPI_INCLUDE_DIR AND PANDO_SIMGRID_LIBRARY)
+    set(PANDO_HAVE_SIMGRID ON)
+  elseif(NOT PANDO_WITH_SIMGRID STREQUAL AUTO)
+    message(FATAL_ERROR "PANDO_WITH_SIMGRID is ON and SimGrid was not found: install libsimgrid-dev")
+  endif()
+endif()
+if(PANDO_HAVE_SIMGRID)
+  message(STATUS "Simulator: ${PANDO_SIMGRID_LIBRARY}")
+else()
+  message(STATUS "Simulator: none; PANDO_WITH_SIMGRID is ${PANDO_WITH_SIMGRID}")
+endif()
