@@ -1,0 +1,106 @@
+"""Strong and weak scaling to 1024 ranks, and where each schedule wins."""
+
+import math
+
+import chart
+import fit
+import text
+
+_RANKS = [2 << i for i in range(10)]  # 2 to 1024
+_TOKENS_PER_RANK = 8192
+_STRONG_CONTEXT = 5_120_000
+# A simulated step has ranks x messages per rank messages: ring's and direct's grow with the square of the ranks.
+_MOST_RANKS = {"ring": 128, "direct": 256}
+_STRATEGIES = ["tree", "direct", "paper", "ring"]
+
+
+def _strategies_of(ranks):
+    return [name for name in _STRATEGIES if ranks <= _MOST_RANKS.get(name, ranks)]
+
+
+def _simulate(program, name, context_of):
+    def run():
+        rows = []
+        for ranks in _RANKS:
+            rows += program.rows("simulate", "--platform", "dgx-h100", "--ranks", ranks, "--contexts", context_of(ranks),
+                                 "--strategies", ",".join(_strategies_of(ranks)), "--shape", "16x128")
+        return rows
+
+    found = {}
+    for row in program.kept(name, run):
+        found.setdefault(row["strategy"], []).append((row["ranks"], row["step_us"]))
+    return found
+
+
+def _fits(weak, strong):
+    lines = []
+    log_terms = [[1, math.log2(ranks)] for ranks, _ in weak["tree"]]
+    (constant, per_doubling), quality = fit.least_squares(log_terms, [time for _, time in weak["tree"]])
+    lines.append(["weak, tree", f"{constant:.1f} + {per_doubling:.2f} log2 p us", f"{quality:.4f}"])
+    (constant, per_rank), quality = fit.least_squares([[1, ranks] for ranks, _ in weak["ring"]],
+                                                      [time for _, time in weak["ring"]])
+    lines.append(["weak, ring", f"{constant:.1f} + {per_rank:.1f} p us", f"{quality:.4f}"])
+    for name in ("tree", "ring"):
+        (_, exponent), quality = fit.least_squares([[1, math.log(ranks)] for ranks, _ in weak[name]],
+                                                   [math.log(time) for _, time in weak[name]])
+        lines.append([f"weak, {name}: exponent", f"time ~ p^{exponent:.2f}", f"{quality:.4f}"])
+    terms = [[1e3 / ranks, math.log2(ranks), 1] for ranks, _ in strong["tree"]]
+    (work, per_doubling, constant), quality = fit.least_squares(terms, [time for _, time in strong["tree"]])
+    lines.append(["strong, tree", f"{work * 1e3:.0f} / p + {per_doubling:.2f} log2 p + {constant:.1f} us",
+                  f"{quality:.4f}"])
+    return lines
+
+
+def _map(program, figures):
+    def run():
+        rows = {}
+        for platform, ranks in (("dgx-h100", "2..256"), ("cpu-10g", "2..64")):
+            plot = figures.path(f"map-{platform}.svg")
+            rows[platform] = program.rows("simulate", "--map", "--platform", platform, "--ranks", ranks, "--batches",
+                                          "1..256", "--plot", plot)
+        return rows
+
+    return program.kept("map", run)
+
+
+def section(program, figures):
+    weak = _simulate(program, "weak", lambda ranks: ranks * _TOKENS_PER_RANK)
+    strong = _simulate(program, "strong", lambda _: _STRONG_CONTEXT)
+    figures.write("scaling.svg", chart.lines(
+        "Scaling of one attention block on H100 (simulated)",
+        [{"title": f"weak: {_TOKENS_PER_RANK} tokens per GPU", "lines": weak},
+         {"title": f"strong: {text.tokens(_STRONG_CONTEXT)} tokens in all", "lines": strong}],
+        "GPUs", "time of a step", x_base=4, y_text=lambda value: text.seconds(value / 1e6)))
+    maps = _map(program, figures)
+    worst = {platform: max(row["chosen_over_best"] for row in rows) for platform, rows in maps.items()}
+    worst_text = ", ".join(f"{ratio:.3f} on `{platform}`" for platform, ratio in worst.items())
+    counts = {}
+    for platform, rows in maps.items():
+        for row in rows:
+            counts.setdefault(platform, {}).setdefault(row["winner"], 0)
+            counts[platform][row["winner"]] += 1
+    wins = "; ".join(f"`{platform}`: " + ", ".join(f"{name} {count}" for name, count in sorted(
+        found.items(), key=lambda each: -each[1])) for platform, found in counts.items())
+    return f"""## Scaling to 1024 ranks (simulated)
+
+16 heads x 128 on `dgx-h100`, one token. Weak scaling: {_TOKENS_PER_RANK} tokens for every GPU. Strong scaling:
+{text.tokens(_STRONG_CONTEXT)} tokens in all. (Ring to {_MOST_RANKS["ring"]} ranks and direct to {_MOST_RANKS["direct"]}: their
+simulations grow with the square of the ranks.)
+
+![time over ranks, weak and strong](figures/scaling.svg)
+
+The paper's theorem: N items on p processors are reduced in O(N/p + log p).
+
+{text.table(["run", "fit", "R2"], _fits(weak, strong))}
+
+Tree grows by a constant for every doubling of the ranks, ring with their number.
+
+**Which schedule wins where.** Every schedule that the planner may choose was simulated for each number of ranks and each batch
+(16 heads x 128: a state is 8.3 KB per sequence); a square has the colour of the fastest, and a mark where the planner chose
+another.
+
+![fastest schedule by ranks and message size, H100](figures/map-dgx-h100.svg)
+![fastest schedule by ranks and message size, 10 Gbit/s Ethernet](figures/map-cpu-10g.svg)
+
+Squares won: {wins}. The planner's choice takes at the worst {worst_text} of the best schedule's time.
+"""
