@@ -1,8 +1,6 @@
 #include "simulation/simulate.h"
 
 #include <algorithm>
-#include <chrono>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -12,7 +10,6 @@
 #include "src/attention/attention_options.h"
 #include "src/base/errors.h"
 #include "src/reduction/choose_schedule.h"
-#include "src/reduction/slot_ownership.h"
 
 namespace pando {
 namespace {
@@ -50,7 +47,9 @@ SimulationResult Summarise(std::vector<RankReport>& reports) {
   return result;
 }
 
-Status CheckRanks(const SimulationJob& job) {
+Status CheckJob(const SimulationJob& job) {
+  if (job.context < 1) return InvalidArgument("the context is {} tokens: it must be at least 1", job.context);
+  if (job.batch < 1) return InvalidArgument("the batch is {}: it must be at least 1", job.batch);
   if (job.num_ranks >= 1 && job.num_ranks <= job.platform.max_ranks()) return Status();
   return InvalidArgument("{} ranks on {}: it has 1 to {} ({} nodes of {})", job.num_ranks, job.platform.name,
                          job.platform.max_ranks(), job.platform.max_nodes, job.platform.ranks_per_node);
@@ -59,7 +58,7 @@ Status CheckRanks(const SimulationJob& job) {
 }  // namespace
 
 Result<SimulationResult> Simulate(const SimulationJob& job) {
-  if (Status status = CheckRanks(job); !status.ok()) return status;
+  if (Status status = CheckJob(job); !status.ok()) return status;
   const RankTopology topology = TopologyOfRanks(job.platform, job.num_ranks);
   const Result<std::string> strategy = StrategyOf(job, topology);
   if (!strategy.ok()) return strategy.status();
