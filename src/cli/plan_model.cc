@@ -74,7 +74,7 @@ Result<ModelShape> FindPlanModel(const std::string& name_or_path, const std::str
   if (!is_path) {
     const Result<WeightType> type = weight_type.empty() ? WeightType::kF16 : ParseWeightType(weight_type);
     if (!type.ok()) return InvalidArgument("--weight-type: {}", type.status().message());
-    const Result<ModelShape> shape = FindModelShape(name_or_path, *type);
+    Result<ModelShape> shape = FindModelShape(name_or_path, *type);
     if (shape.ok()) return shape;
     return InvalidArgument("{}, or the path of a .gguf file", shape.status().message());
   }

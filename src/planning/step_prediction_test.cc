@@ -155,6 +155,16 @@ TEST(PredictStepTest, MemoryIsRowsAndWholeEmbeddings) {
   EXPECT_DOUBLE_EQ(Predict(machines, Small(), {.context_tokens = 4096}).memory.weights, 450 + 12 + 30 + 20);
 }
 
+TEST(PredictMemoryTest, RanksOfANodeShareItsEmbeddings) {
+  const auto weights = [](int num_ranks, int ranks_per_node) {
+    return PredictMemory(Small(), {.context_tokens = 1}, num_ranks, ranks_per_node, /*nodes_share_embeddings=*/true)
+        ->weights;
+  };
+  EXPECT_DOUBLE_EQ(weights(2, 1), 450 + 12 + 60 + 20);
+  EXPECT_DOUBLE_EQ(weights(2, 8), 450 + 12 + 30 + 20);  // a node that is used in part
+  EXPECT_DOUBLE_EQ(weights(4, 2), 225 + 12 + 30 + 10);
+}
+
 TEST(PredictStepTest, WorkIsThatOfAStepOfThePrompt) {
   // 512 tokens of: residual and normed 64, projected 128, q, k and v 128, attended 64, inner 128, and 3 times the
   // widest for a product; 2 states of 4 heads of 18. Logits of one token.
