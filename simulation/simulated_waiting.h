@@ -8,8 +8,9 @@
 
 namespace pando {
 
-// As MPI_Testsome. Messages are taken in one after the other, in the order of the requests, each for the time that the
-// link between its ranks demands of the receiver (SimGrid charges that only for MPI_Recv).
+// As MPI_Testsome. Messages are taken in one after the other, as they come or, where there are very many, in the order
+// of the requests, each for the time that the link between its ranks demands of the receiver (SimGrid charges that only
+// for MPI_Recv).
 int WaitInsteadOfTest(int count, MPI_Request* requests, int* num_finished, int* finished, MPI_Status* statuses);
 
 }  // namespace pando

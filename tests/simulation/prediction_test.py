@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Holds what the cost model predicts against simulations of the real code on the same platform.
+
+    prediction_test.py PANDO PANDO_SIMULATOR PLATFORMS [unittest options]
+"""
+
+import concurrent.futures
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+PANDO = SIMULATOR = ""
+PLATFORMS = pathlib.Path()
+
+SCHEDULES = ["butterfly", "two-level", "direct", "reduce-scatter", "allreduce"]
+
+
+def slots_for(ranks):
+    slots = 64
+    while slots < ranks:
+        slots *= 2
+    return slots
+
+
+def simulate(platform, ranks, **settings):
+    """One decode step; by default of one attention block with 32 heads of 128, with a chunk in every slot."""
+    job = {"platform": json.loads((PLATFORMS / f"{platform}.json").read_text(encoding="utf-8")), "num_ranks": ranks,
+           "num_heads": 32, "num_kv_heads": 1, "head_dim": 128, "kv_type": "f16", "context": 64 * slots_for(ranks),
+           "batch": 1, "num_slots": slots_for(ranks), "strategy": "tree", "ping_pong_bytes": [], **settings}
+    run = subprocess.run([SIMULATOR], input=json.dumps(job), capture_output=True, text=True, timeout=300, check=False)
+    if run.returncode != 0:
+        raise RuntimeError(f"{platform}, {ranks} ranks, {settings}: {run.stderr}")
+    return json.loads(run.stdout)
+
+
+def simulate_all(points):
+    """The results by point: (platform, ranks, settings as a tuple of pairs)."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        futures = {point: pool.submit(simulate, point[0], point[1], **dict(point[2])) for point in points}
+        return {point: future.result() for point, future in futures.items()}
+
+
+class PredictionTest(unittest.TestCase):
+
+    def test_the_chosen_schedule_is_about_the_fastest(self):
+        # Powers of two and others, a node and several, one row and many.
+        places = [("dgx-h100", ranks) for ranks in (2, 3, 6, 8, 16, 24)]
+        places += [("cpu-10g", ranks) for ranks in (2, 5, 8, 13, 32)]
+        places += [("cloud-regions", 12), ("mi300x", 8), ("rtx-4090", 2), ("cpu-1g", 8), ("cpu-100g", 8)]
+        points = [(platform, ranks, (("num_heads", heads), ("strategy", strategy)))
+                  for (platform, ranks), heads, strategy in itertools.product(places, (1, 32, 512), ["tree", *SCHEDULES])]
+        results = simulate_all(points)
+
+        def merge_seconds(platform, ranks, heads, strategy):
+            result = results[(platform, ranks, (("num_heads", heads), ("strategy", strategy)))]
+            return result["step_seconds"] - result["kv_seconds"]
+
+        chosen = set()
+        for (platform, ranks), heads in itertools.product(places, (1, 32, 512)):
+            seconds = {schedule: merge_seconds(platform, ranks, heads, schedule) for schedule in SCHEDULES}
+            best = min(seconds, key=seconds.get)
+            with self.subTest(platform=platform, ranks=ranks, heads=heads, best=best):
+                self.assertLessEqual(merge_seconds(platform, ranks, heads, "tree"), 1.1 * seconds[best])
+            chosen.add(results[(platform, ranks, (("num_heads", heads), ("strategy", "tree")))]["schedule"])
+        self.assertGreaterEqual(len(chosen), 3, "a map on which the choice makes no difference proves nothing")
+
+    def test_a_plan_is_what_is_simulated(self):
+        layers = {"num_layers": 30, "hidden_size": 576, "ffn_size": 1536, "vocab_size": 49152, "weight_type": "f16"}
+        settings = (("num_heads", 9), ("num_kv_heads", 3), ("head_dim", 64), ("context", 131072))
+        for platform, ranks in (("dgx-h100", 1), ("dgx-h100", 8), ("dgx-h100", 16), ("cpu-10g", 2), ("cpu-10g", 16)):
+            with self.subTest(platform=platform, ranks=ranks):
+                simulated = simulate(platform, ranks, layers=layers, **dict(settings))
+                run = subprocess.run([PANDO, "plan", "-m", "smollm2-135m", "-c", "128K", "--platform", platform, "--ranks",
+                                      str(ranks), "-o", "json"], capture_output=True, text=True, timeout=60, check=True)
+                planned = json.loads(run.stdout)[0]
+                self.assertEqual(planned["schedule"], simulated["schedule"])
+                for part, tolerance in (("weight", 0.02), ("kv", 0.001), ("gather", 0.15), ("merge", 0.25), ("step", 0.1)):
+                    name = {"weight": "weights_ms", "step": "ms_per_token"}.get(part, f"{part}_ms")
+                    milliseconds = 1e3 * simulated[f"{part}_seconds"]
+                    self.assertAlmostEqual(planned[name], milliseconds, delta=tolerance * milliseconds + 0.002, msg=part)
+
+
+if __name__ == "__main__":
+    PANDO, SIMULATOR = sys.argv[1], sys.argv[2]
+    PLATFORMS = pathlib.Path(sys.argv[3])
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
