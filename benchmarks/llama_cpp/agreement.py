@@ -38,37 +38,48 @@ def compare_logits(pando, model, threads):
 
 
 def compare_greedy(pando, model, threads):
-    """32 tokens of each prompt; where the two part, how close llama.cpp's two candidates were. Beside it llama.cpp against
-    itself with flash attention."""
+    """32 tokens of each prompt; where the two part, how close llama.cpp's two candidates were. Beside it the same of llama.cpp
+    against itself with flash attention: what no other program can be asked to undercut."""
     result = {}
     with Oracle(model, context=1024, threads=threads) as oracle, \
             Oracle(model, context=1024, threads=threads, flash_attention=True) as flash:
         for kind in goldens.PROMPT_KINDS:
             rows = [_greedy_row(pando, oracle, flash, prompt, threads) for prompt in goldens.prompts(kind)]
-            result[kind] = {"prompts": rows, "equal": sum(row["parts_at"] is None for row in rows),
-                            "llama_cpp_equal_with_flash_attention": sum(row["flash_attention_equal"] for row in rows)}
+            result[kind] = {"prompts": rows, **{f"{side}_equal": sum(row[side]["parts_at"] is None for row in rows)
+                                                for side in ("pando", "flash_attention")}}
     return result
 
 
 def _greedy_row(pando, oracle, flash, prompt, threads):
     tokens = oracle.tokenize(prompt.encode(), parse_special=True)
     theirs, candidates = oracle.greedy(tokens, goldens.GREEDY_TOKENS)
-    parting = goldens.first_difference(pando.greedy(prompt, goldens.GREEDY_TOKENS, "-t", threads), theirs)
-    margin = None if parting is None else candidates[parting][0][1] - candidates[parting][1][1]
-    return {"prompt": prompt, "parts_at": parting, "margin": margin,
-            "flash_attention_equal": flash.greedy(tokens, goldens.GREEDY_TOKENS)[0] == theirs}
+    ours = pando.greedy(prompt, goldens.GREEDY_TOKENS, "-t", threads)
+    return {"prompt": prompt, "pando": _parting(ours, theirs, candidates),
+            "flash_attention": _parting(flash.greedy(tokens, goldens.GREEDY_TOKENS)[0], theirs, candidates)}
+
+
+def _parting(tokens, theirs, candidates):
+    """Where the tokens part from llama.cpp's, and how far its two candidates were apart there."""
+    at = goldens.first_difference(tokens, theirs)
+    return {"parts_at": at, "margin": None if at is None else candidates[at][0][1] - candidates[at][1][1]}
 
 
 def compare_perplexity(pando, model, threads):
-    """The chronicle in windows of 4096 tokens, with keys and values in f16 and q8_0 on both sides."""
+    """4096 tokens of the chronicle, with the same keys and values on both sides. Beside it llama.cpp with flash attention
+    where it can be switched: its values in q8_0 need it."""
     result = {}
-    for kv_type in ("f16", "q8_0"):
-        # llama.cpp has quantised values only with flash attention.
-        with Oracle(model, context=goldens.PERPLEXITY_WINDOW, kv_type=kv_type, threads=threads,
-                    flash_attention=kv_type == "q8_0") as oracle:
-            theirs, _ = oracle.perplexity(oracle.tokenize(goldens.CHRONICLE.read_bytes()), goldens.PERPLEXITY_WINDOW,
-                                          goldens.PERPLEXITY_STRIDE)
+    for kv_type in goldens.PERPLEXITY_KV_TYPES:
+        theirs, flash = (_llama_cpp_perplexity(model, threads, kv_type, flash_attention)
+                         for flash_attention in (kv_type == "q8_0", True))
         ours = pando.perplexity(goldens.CHRONICLE, goldens.PERPLEXITY_WINDOW, goldens.PERPLEXITY_STRIDE, "--kv-type", kv_type,
                                 "-t", threads)["perplexity"]
-        result[kv_type] = {"pando": ours, "llama_cpp": theirs, "ratio": ours / theirs}
+        result[kv_type] = {"pando": ours, "llama_cpp": theirs, "ratio": ours / theirs,
+                           "llama_cpp_flash_attention": flash, "flash_attention_ratio": flash / theirs}
     return result
+
+
+def _llama_cpp_perplexity(model, threads, kv_type, flash_attention):
+    with Oracle(model, context=goldens.PERPLEXITY_WINDOW, kv_type=kv_type, threads=threads,
+                flash_attention=flash_attention) as oracle:
+        return oracle.perplexity(oracle.tokenize(goldens.CHRONICLE.read_bytes()), goldens.PERPLEXITY_WINDOW,
+                                 goldens.PERPLEXITY_STRIDE)[0]

@@ -47,16 +47,26 @@ def _greedy(greedy, _):
     lines = ["## Greedy text, 32 tokens\n"]
     for kind, content in greedy.items():
         count = len(content["prompts"])
-        lines.append(f"{kind}: equal on {content['equal']} of {count} prompts (llama.cpp with and without flash attention: "
-                     f"{content['llama_cpp_equal_with_flash_attention']} of {count})")
-        lines += [f"- {_excerpt(row['prompt'])}: part at token {row['parts_at']}, where llama.cpp's candidates are "
-                  f"{row['margin']:.3f} apart" for row in content["prompts"] if row["parts_at"] is not None]
-    return "\n".join(lines) + "\n"
+        lines += [f"{kind.capitalize()} prompts: Pando equals llama.cpp on {content['pando_equal']} of {count}, llama.cpp "
+                  f"with flash attention equals llama.cpp without on {content['flash_attention_equal']} of {count}.\n",
+                  "| prompt ends | Pando parts at token | candidates apart | llama.cpp parts from itself at | candidates apart |",
+                  "|---|---:|---:|---:|---:|"]
+        lines += [f"| {_excerpt(row['prompt'])} | {_parting(row['pando'])} | {_parting(row['flash_attention'])} |"
+                  for row in content["prompts"]]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _parting(row):
+    return "- | -" if row["parts_at"] is None else f"{row['parts_at']} | {row['margin']:.3f}"
 
 
 def _perplexity(perplexity, _):
-    lines = ["## Perplexity, windows of 4096 tokens\n", "| KV | Pando | llama.cpp | ratio |", "|---|---:|---:|---:|"]
-    lines += [f"| {kv_type} | {row['pando']:.4f} | {row['llama_cpp']:.4f} | {row['ratio']:.5f} |" for kv_type, row in perplexity.items()]
+    lines = ["## Perplexity of 4096 tokens\n",
+             "| KV | Pando | llama.cpp | ratio | llama.cpp, flash attention | ratio |", "|---|---:|---:|---:|---:|---:|"]
+    lines += [f"| {kv_type} | {row['pando']:.4f} | {row['llama_cpp']:.4f} | {row['ratio']:.5f} | "
+              f"{row['llama_cpp_flash_attention']:.4f} | {row['flash_attention_ratio']:.5f} |"
+              for kv_type, row in perplexity.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -1,5 +1,6 @@
 """pando generate and pando chat on the real model, as a person at a terminal or a program in a pipe meets them."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -49,12 +50,15 @@ class Terminal:
     def press(self, keys):
         os.write(self.terminal, keys.encode())
 
-    def exit_code(self):
-        try:
-            while os.read(self.terminal, 65536):
-                pass
-        except OSError:
-            pass
+    def exit_code(self, seconds=60):
+        deadline = time.monotonic() + seconds
+        while os.waitid(os.P_PID, self.child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            if time.monotonic() > deadline:
+                os.kill(self.child, signal.SIGKILL)
+                raise AssertionError(f"it has not ended, but shows {self.screen!r}")
+            if select.select([self.terminal], [], [], 0.1)[0]:
+                with contextlib.suppress(OSError):  # it ends just now
+                    self.screen += os.read(self.terminal, 65536).decode("utf-8", "replace")
         _, status = os.waitpid(self.child, 0)
         return os.waitstatus_to_exitcode(status)
 

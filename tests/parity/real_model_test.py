@@ -5,7 +5,7 @@
 
 Weights are of 4 bits and activations of 8 in both programs, and rounding an activation moves the logits of this small model
 by 0.1 to 0.4 (root mean square, in the golden file: llama.cpp against its own run with float32 weights). Two programs
-that round the same values in another order part from each other as far as from the exact result. So:
+that add in another order part from each other as far as from the exact result (README.md). So:
 
 logits      Pando is at most MORE_NOISE times as far from the exact ones as llama.cpp is in the mean over all prompts, and
             never farther than FARTHEST. Single prompts vary more than that, in both programs.
@@ -79,7 +79,7 @@ class RealModelTest(unittest.TestCase):
 
     def test_perplexity_is_llama_cpps(self):
         golden = goldens.load("perplexity.json")
-        for kv_type in ("f16", "q8_0"):
+        for kv_type in goldens.PERPLEXITY_KV_TYPES:
             with self.subTest(kv_type):
                 result = run("perplexity", "-m", MODEL, "-f", goldens.CHRONICLE, "-c", str(goldens.PERPLEXITY_WINDOW),
                              "--stride", str(goldens.PERPLEXITY_STRIDE), "--kv-type", kv_type, "-o", "json")

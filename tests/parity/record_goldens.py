@@ -157,14 +157,15 @@ def record_greedy(model):
 
 def record_perplexity(model):
     content = {}
-    for kv_type, flash in (("f16", False), ("q8_0", True)):  # q8_0 values need flash attention
+    for kv_type in goldens.PERPLEXITY_KV_TYPES:
+        flash = kv_type == "q8_0"  # whose values need it
         with Oracle(model, context=goldens.PERPLEXITY_WINDOW, kv_type=kv_type, flash_attention=flash, threads=1) as oracle:
             perplexity, count = oracle.perplexity(oracle.tokenize(goldens.CHRONICLE.read_bytes()),
                                                   goldens.PERPLEXITY_WINDOW, goldens.PERPLEXITY_STRIDE)
             content[kv_type] = {"tokens_scored": count, "flash_attention": flash, "perplexity": perplexity}
             print(kv_type, content[kv_type], flush=True)
-    save("perplexity.json", model.name, f"examples/data/chronicle.txt in windows of {goldens.PERPLEXITY_WINDOW} tokens that "
-         f"begin {goldens.PERPLEXITY_STRIDE} apart; the last {goldens.PERPLEXITY_STRIDE} of each are scored", content)
+    save("perplexity.json", model.name, f"the first {goldens.PERPLEXITY_WINDOW} tokens of examples/data/chronicle.txt; the "
+         f"last {goldens.PERPLEXITY_STRIDE} are scored", content)
 
 
 def main():
