@@ -100,9 +100,11 @@ std::string FitSentence(const PlanReport& report) {
 std::string RecommendSentence(const PlanReport& report) {
   const StepPrediction& step = report.plan.steps[*report.plan.recommended];
   const double seconds = step.seconds.total();
-  std::string text = fmt::format("Take {} on {}, with --slots {} and the schedule {}: {} per token, {}",
-                                 Count(step.num_ranks, "rank"), Count(step.num_nodes, "node"), step.num_slots,
-                                 NameOf(step.schedule), Milliseconds(seconds), LargestPart(step.seconds));
+  std::string text = step.num_ranks == 1
+                         ? std::string("Take one rank")
+                         : fmt::format("Take {} ranks on {}, with --slots {} and the schedule {}", step.num_ranks,
+                                       Count(step.num_nodes, "node"), step.num_slots, NameOf(step.schedule));
+  text += fmt::format(": {} per token, {}", Milliseconds(seconds), LargestPart(step.seconds));
   if (report.task.batch > 1) {
     text += fmt::format("; {:.4g} tokens/s in all", static_cast<double>(report.task.batch) / seconds);
   }
@@ -118,11 +120,11 @@ std::string LimitSentence(const PlanReport& report) {
     return plan.steps.size() == 1 ? "" : fmt::format("Up to {} ranks, more ranks help.\n", last.num_ranks);
   }
   if (fastest.num_ranks == recommended.num_ranks) {
-    return fmt::format("More than {} do not help: on {} a token takes {}, {}.\n", Count(recommended.num_ranks, "rank"),
+    return fmt::format("More ranks than {} do not help: on {} a token takes {}, {}.\n", recommended.num_ranks,
                        last.num_ranks, Milliseconds(last.seconds.total()), LargestPart(last.seconds));
   }
-  return fmt::format("More than {} hardly help: the fastest, {}, make a token {:.1f} % faster.\n",
-                     Count(recommended.num_ranks, "rank"), fastest.num_ranks,
+  return fmt::format("More ranks than {} hardly help: the fastest, {}, make a token {:.1f} % faster.\n",
+                     recommended.num_ranks, fastest.num_ranks,
                      100 * (1 - fastest.seconds.total() / recommended.seconds.total()));
 }
 

@@ -58,7 +58,7 @@ TEST(RenderPlanTextTest, SaysWhatWasAskedAndTheAnswer) {
               HasSubstr("Take 8 ranks on 1 node, with --slots 64 and the schedule two-level: 14.0 ms per token, 71 "
                         "% of it reading weights."));
   EXPECT_THAT(text,
-              HasSubstr("More than 8 ranks do not help: on 16 a token takes 16.0 ms, 50 % of it gathering rows."));
+              HasSubstr("More ranks than 8 do not help: on 16 a token takes 16.0 ms, 50 % of it gathering rows."));
   EXPECT_THAT(text, HasSubstr("Predicted, not measured"));
 }
 
@@ -67,12 +67,13 @@ TEST(RenderPlanTextTest, SaysWhenMoreHelpsALittleOrThroughout) {
   report.plan.steps[2] = Step(16, 9.5e-3, 1e-3);
   report.plan.fastest = 2;
   EXPECT_THAT(RenderPlanText(report),
-              HasSubstr("More than 8 ranks hardly help: the fastest, 16, make a token 3.6 % faster."));
+              HasSubstr("More ranks than 8 hardly help: the fastest, 16, make a token 3.6 % faster."));
   report.plan.recommended = 2;
   EXPECT_THAT(RenderPlanText(report), HasSubstr("Up to 16 ranks, more ranks help."));
   report.plan = {.steps = {Step(1, 1, 0)}, .fewest_ranks = 1, .fastest = 0, .recommended = 0};
   const std::string alone = RenderPlanText(report);
   EXPECT_THAT(alone, HasSubstr("It fits on one rank."));
+  EXPECT_THAT(alone, HasSubstr("Take one rank: 1003 ms per token, 100 % of it reading weights."));
   EXPECT_THAT(alone, Not(HasSubstr("help")));
 }
 

@@ -21,6 +21,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// A value as it is written, but not what is inside of others: that may be endless, or nested without end.
+std::string Describe(const Json& value) {
+  if (value.is_array()) return "a list";
+  if (value.is_object()) return "an object";
+  constexpr size_t kMostBytes = 40;
+  return Printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), kMostBytes);
+}
+
 // One object of the file. The first thing that is wrong with it is kept, so that reading is a list of what is read.
 class Group {
  public:
@@ -100,10 +108,8 @@ class Group {
   void Fail(std::string_view key, std::string_view allowed) {
     if (!status_.ok()) return;
     const Json& value = path_ == key || key.empty() ? object_ : object_.at(key);
-    const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-    constexpr size_t kMostBytes = 40;
     const std::string where = key.empty() ? std::string("a platform") : fmt::format("\"{}\"", PathOf(key));
-    status_ = InvalidArgument("{}: {} is {}: it must be {}", what_, where, Printable(text, kMostBytes), allowed);
+    status_ = InvalidArgument("{}: {} is {}: it must be {}", what_, where, Describe(value), allowed);
   }
 
   const Json& object_;

@@ -99,7 +99,9 @@ TEST(ParsePlatformTest, NamesWrongTypes) {
   EXPECT_EQ(
       MessageWith("/between_nodes/latency_seconds", "1us"),
       "my.json: \"between_nodes.latency_seconds\" is \"1us\": it must be a number of at least 0 and at most 1e+18");
-  EXPECT_EQ(StatusOf(Json::array()).message(), "my.json: a platform is []: it must be an object in braces");
+  EXPECT_EQ(StatusOf(Json::array()).message(), "my.json: a platform is a list: it must be an object in braces");
+  EXPECT_EQ(MessageWith("/name", Json::object()),
+            "my.json: \"name\" is an object: it must be a text that is not empty");
 }
 
 TEST(ParsePlatformTest, NamesValuesOutOfRange) {
@@ -129,6 +131,12 @@ TEST(ParsePlatformTest, SaysWhereTheJsonIsBroken) {
             "my.json is not JSON: something is wrong at byte 10 of 10");
   EXPECT_FALSE(ParsePlatform("{\"name\": \"\xff\"}", "my.json").ok());
   EXPECT_FALSE(ParsePlatform("{} {}", "my.json").ok());
+}
+
+TEST(ParsePlatformTest, NestingWithoutEndIsRefused) {
+  const std::string lists(200'000, '[');
+  EXPECT_THAT(ParsePlatform(lists, "my.json").status().message(), HasSubstr("is not JSON"));
+  EXPECT_THAT(ParsePlatform(lists + std::string(200'000, ']'), "my.json").status().message(), HasSubstr("is a list"));
 }
 
 TEST(FindPlatformTest, FindsWhatIsShipped) {
