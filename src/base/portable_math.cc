@@ -6,9 +6,7 @@
 namespace pando {
 namespace {
 
-// ln 2 and pi / 2 as sums of doubles, each the rounded rest of the ones before.
-constexpr double kLn2High = 0x1.62e42fefa39efp-1;
-constexpr double kLn2Low = 0x1.abc9e3b39803fp-56;
+// pi / 2 as a sum of doubles, each the rounded rest of the ones before.
 constexpr double kHalfPiHigh = 0x1.921fb54442d18p+0;
 constexpr double kHalfPiMiddle = 0x1.1a62633145c07p-54;
 constexpr double kHalfPiLow = -0x1.f1976b7ed8fbcp-110;
@@ -31,11 +29,10 @@ double PortableExp(double x) {
   if (std::isnan(x)) return x;
   if (x > 709.0) return std::numeric_limits<double>::infinity();
   if (x < -745.0) return 0;
-  const double n = std::nearbyint(x / kLn2High);
-  const double rest = std::fma(-n, kLn2Low, std::fma(-n, kLn2High, x));
-  constexpr int kTerms = 15;  // (ln(2)/2)^15 / 15! is below 2^-63
+  const double n = std::nearbyint(x / kPortableLn2High);
+  const double rest = std::fma(-n, kPortableLn2Low, std::fma(-n, kPortableLn2High, x));
   double sum = 1;
-  for (int term = kTerms; term >= 1; --term) sum = std::fma(sum, rest / term, 1.0);
+  for (int term = kPortableExpTerms; term >= 1; --term) sum = std::fma(sum, rest / term, 1.0);
   return std::ldexp(sum, static_cast<int>(n));
 }
 
@@ -53,7 +50,7 @@ double PortableLog(double x) {
   double sum = 0;
   for (int term = kTerms; term >= 1; --term) sum = std::fma(sum, square, 1.0 / (2 * term + 1));
   const double log_mantissa = std::fma(2 * s * square, sum, 2 * s);
-  return std::fma(exponent, kLn2High, std::fma(exponent, kLn2Low, log_mantissa));
+  return std::fma(exponent, kPortableLn2High, std::fma(exponent, kPortableLn2Low, log_mantissa));
 }
 
 SineAndCosine PortableSinCos(double x) {

@@ -8,8 +8,13 @@
 
 namespace pando {
 
-// e^x. 0 below -745, infinity above 709.
+// e^x. 0 below -745, infinity above 709. Many at once, with the same bits: PortableExps in src/kernels/vector_ops.h,
+// which shares the constants: ln 2 as the sum of two doubles, and the terms of the series of e^x for |x| <= ln(2)/2, of
+// which the last, (ln(2)/2)^15 / 15!, is below 2^-63.
 double PortableExp(double x);
+inline constexpr double kPortableLn2High = 0x1.62e42fefa39efp-1;
+inline constexpr double kPortableLn2Low = 0x1.abc9e3b39803fp-56;
+inline constexpr int kPortableExpTerms = 15;
 
 // The natural logarithm of a positive, finite x.
 double PortableLog(double x);

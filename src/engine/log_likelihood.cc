@@ -1,10 +1,12 @@
 #include "src/engine/log_likelihood.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "src/base/portable_math.h"
+#include "src/kernels/vector_ops.h"
 
 namespace pando {
 
@@ -16,7 +18,12 @@ double LogSumExp(std::span<const float> logits) {
   }
   if (std::isinf(max)) return max;
   double sum = 0;
-  for (const float logit : logits) sum += PortableExp(static_cast<double>(logit) - static_cast<double>(max));
+  std::array<double, 256> exps;
+  for (size_t first = 0; first < logits.size(); first += exps.size()) {
+    const size_t count = std::min(exps.size(), logits.size() - first);
+    PortableExps(logits.data() + first, count, max, exps.data());
+    for (size_t i = 0; i < count; ++i) sum += exps[i];
+  }
   return static_cast<double>(max) + PortableLog(sum);
 }
 

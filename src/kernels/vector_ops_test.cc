@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/portable_math.h"
 #include "src/base/testing/bits.h"
 #include "src/kernels/reference/attention_reference.h"
 #include "src/kernels/testing/kernel_cases.h"
@@ -131,6 +132,32 @@ TEST(VectorOpsTest, SwiGluOfExtremes) {
     EXPECT_EQ(out[4], 0.0f) << target;
     EXPECT_TRUE(std::isnan(out[5])) << target;
   });
+}
+
+TEST(VectorOpsTest, PortableExpsAreThoseOfOneByOne) {
+  for (const float max : {0.0f, 3.25f, -1e30f, 1e6f}) {
+    std::vector<float> x = Normals(1003, 11, 100);
+    for (float& value : x) value = max - std::abs(value);
+    x[1] = max;
+    x[2] = -kInfinity;
+    x[3] = kNan;
+    // Around the end of normal numbers (-708.4) and of all (-745.1).
+    for (size_t i = 4; i < 500; ++i) x[i] = max - 700.0f - 0.1f * static_cast<float>(i);
+    for (const size_t size : {0, 1, 3, 7, 64, 1003}) {
+      OnEveryTarget([&](const std::string& target) {
+        std::vector<double> exps(size);
+        PortableExps(x.data(), size, max, exps.data());
+        for (size_t i = 0; i < size; ++i) {
+          const double expected = PortableExp(double{x[i]} - double{max});
+          if (std::isnan(expected)) {
+            EXPECT_TRUE(std::isnan(exps[i])) << target;
+          } else {
+            EXPECT_EQ(exps[i], expected) << target << " " << x[i] << " - " << max;
+          }
+        }
+      });
+    }
+  }
 }
 
 TEST(VectorOpsTest, AddVectorsAdds) {

@@ -6,6 +6,7 @@
 // After foreach_target.
 #include <hwy/highway.h>
 
+#include "src/base/portable_math.h"
 #include "src/kernels/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,11 +19,12 @@ constexpr size_t kChains = 16;
 using DoubleTag = hn::ScalableTag<double>;
 using DoubleVec = hn::Vec<DoubleTag>;
 
-HWY_INLINE DoubleVec SquareAdd(DoubleVec x, DoubleVec sum) {
+// a * b + c with a single rounding.
+HWY_INLINE DoubleVec DoubleFma(DoubleVec a, DoubleVec b, DoubleVec c) {
 #if HWY_TARGET == HWY_SCALAR
-  return DoubleVec(std::fma(x.raw, x.raw, sum.raw));
+  return DoubleVec(std::fma(a.raw, b.raw, c.raw));
 #else
-  return hn::MulAdd(x, x, sum);
+  return hn::MulAdd(a, b, c);
 #endif
 }
 
@@ -36,7 +38,8 @@ double SumOfSquares(const float* x, size_t size) {
   size_t at = 0;
   for (; at + kChains <= size; at += kChains) {
     for (size_t i = 0; i < kVecs; ++i) {
-      sums[i] = SquareAdd(hn::PromoteTo(d, hn::LoadU(df, x + at + i * kDoubles)), sums[i]);
+      const DoubleVec values = hn::PromoteTo(d, hn::LoadU(df, x + at + i * kDoubles));
+      sums[i] = DoubleFma(values, values, sums[i]);
     }
   }
   HWY_ALIGN double chains[kChains];
@@ -76,6 +79,46 @@ void GatedUnits(const float* gate, const float* up, size_t size, float* out) {
       gate, up);
 }
 
+// 2^n for the integers n of -1022 .. 1023.
+HWY_INLINE DoubleVec PowerOfTwo(DoubleVec n) {
+  const DoubleTag d;
+  const hn::RebindToSigned<DoubleTag> di;
+  // Adding 1.5 * 2^52 leaves n in the low bits.
+  const auto bits = hn::BitCast(di, hn::Add(n, hn::Set(d, 0x1.8p52)));
+  return hn::BitCast(d, hn::ShiftLeft<52>(hn::Add(bits, hn::Set(di, 1023))));
+}
+
+// The operations of PortableExp (src/base/portable_math.cc), one by one, for x <= 0.
+HWY_INLINE DoubleVec ExpOfNegative(DoubleVec x) {
+  const DoubleTag d;
+  const DoubleVec bounded = hn::IfThenElse(hn::Lt(x, hn::Set(d, -745.0)), hn::Set(d, -745.0), x);  // NaN stays
+  const DoubleVec n = hn::Round(hn::Div(bounded, hn::Set(d, kPortableLn2High)));
+  const DoubleVec minus_n = hn::Neg(n);
+  const DoubleVec rest =
+      DoubleFma(minus_n, hn::Set(d, kPortableLn2Low), DoubleFma(minus_n, hn::Set(d, kPortableLn2High), bounded));
+  const DoubleVec one = hn::Set(d, 1.0);
+  DoubleVec sum = one;
+  for (int term = kPortableExpTerms; term >= 1; --term) {
+    sum = DoubleFma(sum, hn::Div(rest, hn::Set(d, static_cast<double>(term))), one);
+  }
+  // By halves of the exponent: the first product is exact, and where the result is subnormal the second rounds once.
+  const DoubleVec half = hn::Round(hn::Mul(n, hn::Set(d, 0.5)));
+  const DoubleVec result = hn::Mul(hn::Mul(sum, PowerOfTwo(half)), PowerOfTwo(hn::Sub(n, half)));
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -745.0)), hn::Zero(d), result);
+}
+
+void Exps(const float* x, size_t size, float max, double* out) {
+  const DoubleTag d;
+  const hn::Rebind<float, DoubleTag> df;
+  const size_t lanes = hn::Lanes(d);
+  const DoubleVec largest = hn::Set(d, double{max});
+  size_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    hn::StoreU(ExpOfNegative(hn::Sub(hn::PromoteTo(d, hn::LoadU(df, x + i)), largest)), d, out + i);
+  }
+  for (; i < size; ++i) out[i] = hn::GetLane(ExpOfNegative(hn::Sub(hn::Set(d, double{x[i]}), largest)));
+}
+
 void Sum(const float* a, const float* b, size_t size, float* out) {
   Map(
       size, out, [](FloatVec v, FloatVec w) HWY_ATTR { return hn::Add(v, w); }, a, b);
@@ -92,6 +135,7 @@ namespace {
 
 HWY_EXPORT(Norm);
 HWY_EXPORT(GatedUnits);
+HWY_EXPORT(Exps);
 HWY_EXPORT(Sum);
 
 }  // namespace
@@ -102,6 +146,10 @@ void RmsNorm(const float* x, const float* weight, size_t size, float eps, float*
 
 void SwiGlu(const float* gate, const float* up, size_t size, float* out) {
   HWY_DYNAMIC_DISPATCH(GatedUnits)(gate, up, size, out);
+}
+
+void PortableExps(const float* x, size_t size, float max, double* out) {
+  HWY_DYNAMIC_DISPATCH(Exps)(x, size, max, out);
 }
 
 void AddVectors(const float* a, const float* b, size_t size, float* out) { HWY_DYNAMIC_DISPATCH(Sum)(a, b, size, out); }
