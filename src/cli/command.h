@@ -32,6 +32,7 @@ extern const Command kDemoCommand;
 extern const Command kPerplexityCommand;
 extern const Command kPlanCommand;
 extern const Command kPlatformsCommand;
+extern const Command kSimulateCommand;
 extern const Command kDetokenizeCommand;
 extern const Command kTokenizeCommand;
 extern const Command kTopologyCommand;

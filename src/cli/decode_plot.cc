@@ -18,13 +18,8 @@
 namespace pando::cli {
 namespace {
 
-// A strategy looks the same in every figure.
 constexpr std::array<std::string_view, kNumPlotLooks> kLooks = {"tree",  "ring",      "direct",    "allreduce",
                                                                 "paper", "butterfly", "two-level", "reduce-scatter"};
-
-int LookOf(std::string_view strategy) {
-  return static_cast<int>(std::find(kLooks.begin(), kLooks.end(), strategy) - kLooks.begin());
-}
 
 std::string FormatWithUnit(double value, std::span<const char* const> units) {
   size_t unit = 0;
@@ -61,6 +56,10 @@ std::string Subtitle(const MeasuredDecode& measured) {
 }
 
 }  // namespace
+
+int LookOf(std::string_view strategy) {
+  return static_cast<int>(std::find(kLooks.begin(), kLooks.end(), strategy) - kLooks.begin());
+}
 
 std::string FormatMicroseconds(double microseconds) {
   static constexpr std::array<const char*, 3> kUnits = {"µs", "ms", "s"};

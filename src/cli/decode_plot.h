@@ -4,6 +4,7 @@
 #define PANDO_SRC_CLI_DECODE_PLOT_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pando/status.h"
@@ -20,6 +21,9 @@ Status CheckPlotPath(const std::string& path);
 
 // The whole file or none.
 Status WritePlot(const std::string& path, const PlotFigure& figure);
+
+// A strategy looks the same in every figure.
+int LookOf(std::string_view strategy);
 
 // "310 us", "1 ms", "10 s"; "100 B", "1 kB", "10 GB".
 std::string FormatMicroseconds(double microseconds);

@@ -10,8 +10,9 @@
 namespace pando::cli {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;    // something went wrong while running
-inline constexpr int kExitBadInput = 2;  // the same command line will fail again
+inline constexpr int kExitFailed = 1;         // something went wrong while running
+inline constexpr int kExitBadInput = 2;       // the same command line will fail again
+inline constexpr int kExitInterrupted = 130;  // by Ctrl-C, as shells say it
 
 int ExitCodeOf(const Status& status);
 

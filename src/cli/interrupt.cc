@@ -25,11 +25,13 @@ InterruptGuard::InterruptGuard() { Reset(); }
 
 InterruptGuard::~InterruptGuard() { Install(SIG_DFL); }
 
-bool InterruptGuard::WasInterrupted() const { return interrupted != 0; }
+bool InterruptGuard::WasInterrupted() const { return cli::WasInterrupted(); }
 
 void InterruptGuard::Reset() {
   interrupted = 0;
   Install(OnInterrupt);
 }
+
+bool WasInterrupted() { return interrupted != 0; }
 
 }  // namespace pando::cli

@@ -20,6 +20,9 @@ class InterruptGuard {
   void Reset();
 };
 
+// Whether one came to the last guard that there was, and was not forgotten.
+bool WasInterrupted();
+
 }  // namespace pando::cli
 
 #endif  // PANDO_SRC_CLI_INTERRUPT_H_

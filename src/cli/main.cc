@@ -16,6 +16,7 @@
 #include "src/cli/command_line.h"
 #include "src/cli/exit.h"
 #include "src/cli/help_formatter.h"
+#include "src/cli/interrupt.h"
 
 namespace pando::cli {
 namespace {
@@ -28,6 +29,7 @@ constexpr const char* kExamples = R"(Examples:
   pando inspect ./model.gguf              what a model file is, and what a context takes in memory
   pando topology --ranks 8                where ranks are, what links cost, how they would merge
   pando plan -m llama-3.1-8b -c 1M --platform dgx-h100   memory and time on machines that need not be at hand
+  pando simulate --platform dgx-h100 --nodes 1,8   strategies on such machines, run in simulation
   pando tokenize -m model.gguf -p "Hi"    the tokens of a text
   pando bench attention --contexts 64K    decode attention against the read bandwidth
   pando bench decode --ranks 4            tree attention over ranks against Ring Attention and others
@@ -48,9 +50,9 @@ struct Group {
 };
 
 std::vector<const Command*> TopCommands() {
-  return {&kGenerateCommand, &kChatCommand,       &kTokenizeCommand, &kDetokenizeCommand,
-          &kInspectCommand,  &kPerplexityCommand, &kLogitsCommand,   &kDemoCommand,
-          &kInfoCommand,     &kTopologyCommand,   &kPlanCommand,     &kPlatformsCommand};
+  return {&kGenerateCommand,   &kChatCommand,      &kTokenizeCommand, &kDetokenizeCommand, &kInspectCommand,
+          &kPerplexityCommand, &kLogitsCommand,    &kDemoCommand,     &kInfoCommand,       &kTopologyCommand,
+          &kPlanCommand,       &kPlatformsCommand, &kSimulateCommand};
 }
 
 std::vector<Group> Groups() {
@@ -87,6 +89,7 @@ std::vector<Entry> AddAllCommands(CLI::App& program) {
 
 int ExitCode(const Status& status) {
   if (status.ok()) return kExitOk;
+  if (status.code() == StatusCode::kFailed && WasInterrupted()) return Complain(status.message(), kExitInterrupted);
   const bool is_same_everywhere = status.code() == StatusCode::kInvalidArgument;
   return (is_same_everywhere ? ComplainOnce : Complain)(status.message(), ExitCodeOf(status));
 }

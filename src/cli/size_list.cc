@@ -1,6 +1,7 @@
 #include "src/cli/size_list.h"
 
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "src/base/errors.h"
@@ -25,19 +26,47 @@ std::optional<int> UnitShift(char letter) {
   }
 }
 
+// Takes the unit's letter, if there is one, off the end of the text.
+int TakeUnitShift(std::string_view& text) {
+  const std::optional<int> unit = text.empty() ? std::nullopt : UnitShift(text.back());
+  if (unit) text.remove_suffix(1);
+  return unit.value_or(0);
+}
+
 // Nothing where the text is no such number, and also where it does not fit 64 bits.
 std::optional<int64_t> ReadSize(std::string_view text) {
-  int shift = 0;
-  if (const std::optional<int> unit = text.empty() ? std::nullopt : UnitShift(text.back())) {
-    shift = *unit;
-    text.remove_suffix(1);
-  }
+  const int shift = TakeUnitShift(text);
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   int64_t size = 0;
   if (__builtin_mul_overflow(number, int64_t{1} << shift, &size)) return std::nullopt;
   return size;
+}
+
+// The end of a range, which need not be reached and so need not be whole: "5.12M".
+std::optional<double> ReadLimit(std::string_view text) {
+  const int shift = TakeUnitShift(text);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return std::ldexp(number, shift);
+}
+
+// "A..B" to `sizes`: A, 2 A, ...
+Status AddDoublings(std::string_view option, std::string_view text, SizeRange range, std::vector<int64_t>& sizes) {
+  const size_t dots = text.find("..");
+  const Result<int64_t> first = ParseSize(option, text.substr(0, dots), range);
+  if (!first.ok()) return first.status();
+  const std::optional<double> limit = ReadLimit(text.substr(dots + 2));
+  if (!limit || *limit < static_cast<double>(*first) || *limit > static_cast<double>(range.max)) {
+    return InvalidArgument(
+        "{} has the range \"{}\": it must end with a number from {} to {} (K, M and G may follow it)", option, text,
+        *first, range.max);
+  }
+  if (*first < 1) return InvalidArgument("{} has the range \"{}\": it must begin with at least 1", option, text);
+  for (int64_t size = *first; static_cast<double>(size) <= *limit; size *= 2) sizes.push_back(size);
+  return Status();
 }
 
 }  // namespace
@@ -52,6 +81,10 @@ Result<int64_t> ParseSize(std::string_view option, std::string_view text, SizeRa
 Result<std::vector<int64_t>> ParseSizeList(std::string_view option, std::string_view text, SizeRange range) {
   std::vector<int64_t> sizes;
   for (const std::string_view part : SplitAtCommas(text)) {
+    if (part.find("..") != std::string_view::npos) {
+      if (Status status = AddDoublings(option, part, range, sizes); !status.ok()) return status;
+      continue;
+    }
     const Result<int64_t> size = ParseSize(option, part, range);
     if (!size.ok()) return size.status();
     sizes.push_back(*size);

@@ -22,6 +22,7 @@ bool IsText(const Field& field) { return std::holds_alternative<std::string>(fie
 
 std::string ToText(const Decimal& decimal) { return fmt::format("{:.{}f}", decimal.value, decimal.digits); }
 std::string ToText(int64_t number) { return fmt::format("{}", number); }
+std::string ToText(bool value) { return value ? "true" : "false"; }
 
 template <typename T>
 std::string ToText(const std::vector<T>& values) {
@@ -41,6 +42,7 @@ std::string ToText(const Field& field, std::string_view absent = "") {
 using Json = nlohmann::ordered_json;
 
 Json ToJson(int64_t number) { return number; }
+Json ToJson(bool value) { return value; }
 
 Json ToJson(const Decimal& decimal) {
   const double power = std::pow(10.0, decimal.digits);
@@ -145,6 +147,7 @@ std::string SqlValue(const Field& field) {
   return std::visit(
       Overloaded{
           [](Absent) -> std::string { return "NULL"; }, [](int64_t number) { return ToText(number); },
+          [](bool value) -> std::string { return value ? "1" : "0"; },
           [](const Decimal& decimal) -> std::string { return std::isfinite(decimal.value) ? ToText(decimal) : "NULL"; },
           [&](const auto&) { return SqlText(ToText(field)); }},
       field.value);
@@ -152,7 +155,7 @@ std::string SqlValue(const Field& field) {
 
 // Absent is a number that is not there.
 std::string_view SqlType(const Field& field) {
-  if (std::holds_alternative<int64_t>(field.value)) return "INTEGER";
+  if (std::holds_alternative<int64_t>(field.value) || std::holds_alternative<bool>(field.value)) return "INTEGER";
   const bool is_real = std::holds_alternative<Decimal>(field.value) || std::holds_alternative<Absent>(field.value);
   return is_real ? "REAL" : "TEXT";
 }

@@ -32,14 +32,14 @@ struct Absent {};
 
 struct Field {
   std::string name;
-  std::variant<std::string, int64_t, Decimal, Absent, std::vector<int64_t>, std::vector<Decimal>> value;
+  std::variant<std::string, int64_t, bool, Decimal, Absent, std::vector<int64_t>, std::vector<Decimal>> value;
 };
 using Row = std::vector<Field>;
 
 // All rows must have the same names in the same order. In JSON the keys keep that order and numbers stay numbers,
 // rounded to their digits; one that is not finite is null there and in SQL, and nan or inf in the other formats. Lists
-// are arrays in JSON and text elsewhere. No rows: an empty JSON array, otherwise nothing. `name` is that of the SQL
-// table, which is made if there is none yet.
+// are arrays in JSON and text elsewhere; a bool is 1 or 0 in SQL, else true or false. No rows: an empty JSON array,
+// otherwise nothing. `name` is that of the SQL table, which is made if there is none yet.
 std::string RenderTable(const std::vector<Row>& rows, TableFormat format, std::string_view name = "pando");
 
 }  // namespace pando::cli

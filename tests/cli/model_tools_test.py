@@ -154,7 +154,7 @@ class BenchModelTest(ToolTest):
         os.close(writer)
         shown = os.read(reader, 1 << 16).decode()
         os.close(reader)
-        self.assertEqual(process.returncode, 1)
+        self.assertEqual(process.returncode, 130)
         self.assertEqual(json.loads(output)["test"], "tg1")
         self.assertRegex(shown, r"pando: interrupted[^\n]*\r\n\Z")
 

@@ -1,0 +1,22 @@
+// What pando-simulator itself takes in memory for a job, so that a sweep that this machine cannot run is refused before
+// it begins.
+#ifndef PANDO_SRC_CLI_SIMULATION_MEMORY_H_
+#define PANDO_SRC_CLI_SIMULATION_MEMORY_H_
+
+#include <span>
+
+#include "pando/status.h"
+#include "src/planning/simulation_job.h"
+
+namespace pando::cli {
+
+// Rather too much than too little. Keys and values are not there (simulation/hollow_memory.h): it is ranks and messages
+// that count.
+double EstimateSimulatorBytes(const SimulationJob& job);
+
+// Whether each of them can be simulated with so much memory.
+Status CheckSimulatorMemory(std::span<const SimulationJob> jobs, double available_bytes);
+
+}  // namespace pando::cli
+
+#endif  // PANDO_SRC_CLI_SIMULATION_MEMORY_H_
