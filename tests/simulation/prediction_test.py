@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds what the cost model predicts against simulations of the real code on the same platform.
+"""Holds what platforms describe and the cost model predicts against simulations of the real code.
 
     prediction_test.py PANDO PANDO_SIMULATOR PLATFORMS [unittest options]
 """
@@ -45,6 +45,24 @@ def simulate_all(points):
 
 
 class PredictionTest(unittest.TestCase):
+
+    def test_a_message_takes_what_the_platform_says(self):
+        sizes = [0, 1000, 100_000, 10_000_000]
+        for path in sorted(PLATFORMS.glob("*.json")):
+            platform = json.loads(path.read_text(encoding="utf-8"))
+            if "schema" in path.name:
+                continue
+            last_ranks = {"within_node": platform["ranks_per_node"], "between_nodes": platform["ranks_per_node"] + 1}
+            for level, ranks in last_ranks.items():
+                if ranks == 1 or level not in platform:
+                    continue
+                with self.subTest(platform=path.stem, level=level):
+                    link = platform[level]
+                    measured = simulate(path.stem, ranks, ping_pong_bytes=sizes)["ping_pong_seconds"]
+                    described = [link["latency_seconds"] + size / link["bytes_per_second"] for size in sizes]
+                    envelope = 32 / link["bytes_per_second"]  # of a message, in SimGrid
+                    for seconds, expected in zip(measured, described, strict=True):
+                        self.assertAlmostEqual(seconds, expected, delta=1e-3 * expected + envelope)
 
     def test_the_chosen_schedule_is_about_the_fastest(self):
         # Powers of two and others, a node and several, one row and many.
