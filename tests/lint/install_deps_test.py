@@ -58,8 +58,9 @@ class InstallDepsTest(unittest.TestCase):
                                  "apt-get -qq install --yes --no-install-recommends ninja-build libfmt-dev"])
 
     def test_the_build_does_not_need_what_only_tests_need(self):
-        missing = ["python3", "python3-pip", "libgtest-dev", "libgmock-dev", "librapidcheck-dev", "clang-format-14",
-                   "clang-tidy-14", "clang-14", "libclang-rt-14-dev", "mpich", "libmpich-dev", "iproute2"]
+        missing = ["python3", "python3-pip", "libsimgrid-dev", "iproute2", "libgtest-dev", "libgmock-dev",
+                   "librapidcheck-dev", "clang-format-14", "clang-tidy-14", "clang-14", "libclang-rt-14-dev", "mpich",
+                   "libmpich-dev", "python3-jsonschema"]
         run, asked = Machine(self.folder, missing=missing).install_deps("build")
         self.assertEqual((run.returncode, asked), (0, []))
         run, asked = Machine(tempfile.mkdtemp(dir=self.folder), missing=missing).install_deps("test")
@@ -99,7 +100,7 @@ class InstallDepsTest(unittest.TestCase):
     def test_refuses_a_set_it_does_not_know(self):
         run, asked = Machine(self.folder).install_deps("all")
         self.assertEqual((run.returncode, asked), (1, []))
-        self.assertIn("'build', 'model' and 'test'", run.stderr)
+        self.assertIn("'build', 'model', 'simulation' and 'test'", run.stderr)
 
 
 if __name__ == "__main__":
