@@ -100,7 +100,7 @@ Status Feed::Add(std::span<const int32_t> tokens, size_t step_tokens) {
 
 Status Feed::AppendLogits(std::vector<float>& logits) {
   std::vector<float> more(is_front_ ? transformer_.model().config().vocabulary : 0);
-  const Status status = transformer_.Logits({&last_, 1}, more);
+  Status status = transformer_.Logits({&last_, 1}, more);
   logits.insert(logits.end(), more.begin(), more.end());
   return status;
 }
