@@ -115,7 +115,7 @@ class DecodeBench {
     PrintRows();
     if (!status.ok()) return status;
     if (Status bits = CheckFingerprints(rows_); !bits.ok()) return bits;
-    return flags_.plot.empty() ? Status() : WritePlot(flags_.plot, MakeDecodeFigure(rows_));
+    return flags_.plot.empty() ? Status() : WritePlot(flags_.plot, RenderSvg(MakeDecodeFigure(rows_)));
   }
 
   const BenchDecodeFlags& flags_;

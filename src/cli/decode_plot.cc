@@ -14,6 +14,7 @@
 #include "src/base/errors.h"
 #include "src/base/file.h"
 #include "src/cli/size_list.h"
+#include "src/cli/svg_style.h"
 
 namespace pando::cli {
 namespace {
@@ -100,10 +101,9 @@ Status CheckPlotPath(const std::string& path) {
   return InvalidArgument("--plot: {}; it must be a file in a folder that can be written to", status.message());
 }
 
-Status WritePlot(const std::string& path, const PlotFigure& figure) {
+Status WritePlot(const std::string& path, const std::string& svg) {
   Result<NewFile> file = NewFile::Create(path);
   if (!file.ok()) return file.status();
-  const std::string svg = RenderSvg(figure);
   if (Status status = file->WriteAt(0, std::as_bytes(std::span(svg))); !status.ok()) return status;
   return file->Commit();
 }

@@ -20,7 +20,7 @@ PlotFigure MakeDecodeFigure(const std::vector<MeasuredDecode>& rows);
 Status CheckPlotPath(const std::string& path);
 
 // The whole file or none.
-Status WritePlot(const std::string& path, const PlotFigure& figure);
+Status WritePlot(const std::string& path, const std::string& svg);
 
 // A strategy looks the same in every figure.
 int LookOf(std::string_view strategy);

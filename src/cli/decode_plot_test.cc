@@ -81,7 +81,7 @@ TEST_F(PlotFileTest, IsWrittenWhole) {
   const PlotFigure figure = MakeDecodeFigure({Measured("tree", 2, 16384, 500, 16640)});
   ASSERT_TRUE(CheckPlotPath(path).ok());
   EXPECT_EQ(NumFiles(), 0) << "checking leaves nothing behind";
-  const Status status = WritePlot(path, figure);
+  const Status status = WritePlot(path, RenderSvg(figure));
   ASSERT_TRUE(status.ok()) << status.message();
   std::stringstream text;
   text << std::ifstream(path).rdbuf();

@@ -14,6 +14,7 @@
 #include "src/cli/exit.h"
 #include "src/cli/interrupt.h"
 #include "src/cli/progress.h"
+#include "src/cli/simulate_map.h"
 #include "src/cli/simulate_plan.h"
 #include "src/cli/simulate_plot.h"
 #include "src/cli/simulate_report.h"
@@ -25,12 +26,12 @@ namespace {
 
 constexpr const char* kExplanation =
     R"(Runs the code of the ranks themselves (transport, schedules, strategies) on a simulated network, with SimGrid, and
-lets what they compute take the time that reading its bytes would. One row for each number of ranks, batch, context and
-strategy: one decode step of an attention block (--shape), or of a whole model (--model). A platform is one of those that
-`pando platforms` lists, or a file like them. The same command gives the same figures, to the last digit.
+lets what they compute take the time that reading its bytes would. One row for each number of ranks, batch, context
+and strategy: one decode step of an attention block (--shape), or of a whole model (--model). A platform is one of
+those that `pando platforms` lists, or a file like them. The same command gives the same figures, to the last digit.
 
-Lists may have ranges that double: 80K..5.12M is 80K, 160K, ... while it is not above 5.12M; 2..64,96 is 2, 4, ... 64, 96.
-K is 1024, M is 1024 K.
+Lists may have ranges that double: 80K..5.12M is 80K, 160K, ... while it is not above 5.12M, and 2..64,96 is 2, 4, 8,
+16, 32, 64, 96. K is 1024, M is 1024 K.
 
 Strategies:
   tree              one merge of partial results by the schedule that the planner finds fastest there
@@ -42,18 +43,25 @@ Strategies:
 Columns:
   schedule                what the strategy came to
   step_us                 time of one step of the batch on the slowest rank, in simulated microseconds
-  weight_us, kv_us        of that, reading weights, and keys and values
-  merge_us, gather_us     merging partial results, and gathering rows of matrix products. Ring overlaps: all its time is kv
+  weight_us, kv_us        of that, reading weights, and keys and values; with ring, which overlaps, all of its time
+  merge_us, gather_us     merging partial results, and gathering the rows of matrix products
   messages_per_rank, bytes_per_rank, mpi_collectives, peak_kv_bytes
                           as `pando bench decode` counts them
   memory (fits)           whether a rank's device has the memory for it; simulated all the same
+
+With --map there is a row for each number of ranks and batch instead: the time from partial results to the result on
+every rank by each schedule that the planner may choose (butterfly_us, ...), the fastest (winner), the planner's
+(chosen; within 1 % of the fastest it is the winner), and how many times as long as the fastest it takes
+(chosen_over_best). message_bytes is one rank's partial result. --plot draws a map. An allreduce that would take more
+than 4 GB to simulate is left out.
 
 Ctrl-C keeps the points that are done. docs/simulation.md says what is simulated and what is assumed.
 
 Examples:
   pando simulate --platform dgx-h100 --nodes 1,8,16 --contexts 80K..5.12M --plot latency.svg
   pando simulate --platform cpu-10g --ranks 2..64 --model llama-3.1-8b --contexts 128K --strategies tree,ring
-  pando simulate --platform ./my-cluster.json --shape 32/8x128 --kv-type q8_0 -o csv)";
+  pando simulate --platform ./my-cluster.json --shape 32/8x128 --kv-type q8_0 -o csv
+  pando simulate --map --platform cpu-10g --ranks 2..32 --batches 1..256 --plot map.svg)";
 
 class SimulateRun {
  public:
@@ -76,15 +84,15 @@ class SimulateRun {
         .is_interrupted = [&] { return interrupt.WasInterrupted(); }};
     const Status status = RunSweep(jobs_, options, calls);
     progress_.Clear();
-    PrintTable();
-    if (flags_.plot.empty() || points_.empty()) return status;
-    const Status drawn = WritePlot(flags_.plot, MakeSimulateFigure(plan_, points_));
-    return status.ok() ? drawn : status;
+    const Status finished = flags_.is_map ? FinishMap() : Finish();
+    return status.ok() ? finished : status;
   }
 
  private:
   // Rows that programs read line by line are written one by one: whatever happens later, they are there.
-  bool IsStreamed() const { return plan_.format == TableFormat::kCsv || plan_.format == TableFormat::kJsonLines; }
+  bool IsStreamed() const {
+    return !flags_.is_map && (plan_.format == TableFormat::kCsv || plan_.format == TableFormat::kJsonLines);
+  }
 
   void Take(size_t index, const SimulationResult& result) {
     points_.push_back({plan_.points[index], result});
@@ -104,14 +112,30 @@ class SimulateRun {
                                std::string(kBarCells - filled, '.'), num_done, jobs_.size(), DescribeJob(running)));
   }
 
-  void PrintTable() const {
-    if (IsStreamed() || points_.empty()) return;
-    std::vector<Row> rows;
-    for (const SimulatedPoint& point : points_) rows.push_back(ToTableRow(plan_, point));
+  void Print(const std::vector<Row>& rows) const {
     if (plan_.format == TableFormat::kMarkdown) {
       fmt::print("Simulated, not measured: {}, on {}.\n\n", DescribeTask(plan_), Printable(plan_.platform.name));
     }
     fmt::print("{}", RenderTable(rows, plan_.format, "pando_simulate"));
+  }
+
+  // What is done so far.
+  Status Finish() const {
+    if (points_.empty()) return Status();
+    std::vector<Row> rows;
+    for (const SimulatedPoint& point : points_) rows.push_back(ToTableRow(plan_, point));
+    if (!IsStreamed()) Print(rows);
+    return flags_.plot.empty() ? Status() : WritePlot(flags_.plot, RenderSvg(MakeSimulateFigure(plan_, points_)));
+  }
+
+  Status FinishMap() const {
+    const std::vector<MapCell> cells = MakeMap(plan_, points_);
+    if (cells.empty()) return Status();
+    std::vector<Row> rows;
+    for (const MapCell& cell : cells) rows.push_back(ToTableRow(plan_, cell));
+    Print(rows);
+    if (plan_.format == TableFormat::kMarkdown) fmt::print("\n{}\n", DescribeMap(cells));
+    return flags_.plot.empty() ? Status() : WritePlot(flags_.plot, RenderSvg(MakeMapFigure(plan_, cells)));
   }
 
   const SimulateFlags& flags_;
@@ -142,11 +166,14 @@ std::function<Status()> AddSimulate(CLI::App& app) {
   AddTextOption(app, "-m,--model", "NAME", flags->model, "A whole model instead: llama-3.1-8b and others by name");
   AddTextOption(app, "--weight-type", "TYPE", flags->weight_type, "Of a model: f16 (else), q8_0, q4_k, ...");
   AddTextOption(app, "--kv-type", "TYPE", flags->kv_type, "How keys and values are stored: f32, f16, bf16, q8_0");
-  AddTextOption(app, "--batch,--batches", "LIST", flags->batches, "Sequences per step, each with such a context");
+  AddTextOption(app, "--batch,--batches", "LIST", flags->batches,
+                fmt::format("Sequences per step, each with such a context [{}; with --map {}]",
+                            kDefaultSimulatedBatches, kDefaultMapBatches));
+  app.add_flag("--map", flags->is_map, "Which schedule merges fastest, over batches and ranks; see below");
   AddTextOption(app, "--jobs", "N", flags->jobs, "Points to simulate at a time; else as many as there are cores");
   AddTextOption(app, "--timeout", "SECONDS", flags->timeout, "How long a point may take");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");
-  AddTextOption(app, "--plot", "FILE", flags->plot, "Also draw time and bytes, as SVG");
+  AddTextOption(app, "--plot", "FILE", flags->plot, "Also draw time and bytes, or the map, as SVG");
   app.footer(kExplanation);
   return [flags] { return RunSimulate(*flags); };
 }

@@ -7,6 +7,7 @@
 #include "src/attention/attention_options.h"
 #include "src/base/errors.h"
 #include "src/cli/decimal_list.h"
+#include "src/cli/simulate_map.h"
 #include "src/cli/size_list.h"
 #include "src/planning/context_memory.h"
 #include "src/planning/platform_file.h"
@@ -161,24 +162,63 @@ Result<SimulationPoint> MakePoint(const Shared& shared, int64_t num_ranks, int64
   return point;
 }
 
-Status AddPoints(const SimulateFlags& flags, const Shared& shared, SimulatePlan& plan) {
-  const Result<std::vector<int64_t>> ranks = ReadRanks(flags, shared.platform);
+// What varies.
+struct Axes {
+  std::vector<int64_t> ranks;
+  std::vector<int64_t> batches;
+  std::vector<int64_t> contexts;  // empty: MapContext
+  std::vector<std::string> strategies;
+};
+
+Result<Axes> ReadAxes(const SimulateFlags& flags, const Platform& platform) {
+  Axes axes;
+  Result<std::vector<int64_t>> ranks = ReadRanks(flags, platform);
   if (!ranks.ok()) return ranks.status();
-  const Result<std::vector<int64_t>> batches = ParseSizeList("--batch", flags.batches, kBatchRange);
+  axes.ranks = std::move(ranks).value();
+  const char* default_batches = flags.is_map ? kDefaultMapBatches : kDefaultSimulatedBatches;
+  Result<std::vector<int64_t>> batches =
+      ParseSizeList("--batches", OrDefault(flags.batches, default_batches), kBatchRange);
   if (!batches.ok()) return batches.status();
-  const Result<std::vector<int64_t>> contexts =
+  axes.batches = std::move(batches).value();
+  if (flags.is_map) {
+    axes.strategies = MapStrategies();
+    return axes;
+  }
+  Result<std::vector<int64_t>> contexts =
       ParseSizeList("--contexts", OrDefault(flags.contexts, kDefaultSimulatedContexts));
   if (!contexts.ok()) return contexts.status();
-  const Result<std::vector<std::string>> strategies = ReadStrategies(flags);
+  axes.contexts = std::move(contexts).value();
+  Result<std::vector<std::string>> strategies = ReadStrategies(flags);
   if (!strategies.ok()) return strategies.status();
-  for (const int64_t num_ranks : *ranks) {
-    for (const int64_t batch : *batches) {
-      for (const int64_t context : *contexts) {
+  axes.strategies = std::move(strategies).value();
+  return axes;
+}
+
+// A map has its own.
+Status CheckMapFlags(const SimulateFlags& flags) {
+  if (!flags.is_map) return Status();
+  const auto refuse = [](const char* option, const std::string& value) {
+    return InvalidArgument("{} {} with --map: a map is of the merge of one attention block, by every schedule", option,
+                           value);
+  };
+  if (!flags.contexts.empty()) return refuse("--contexts", flags.contexts);
+  if (!flags.strategies.empty()) return refuse("--strategies", flags.strategies);
+  if (!flags.model.empty()) return refuse("--model", flags.model);
+  return Status();
+}
+
+Status AddPoints(const Shared& shared, const Axes& axes, SimulatePlan& plan) {
+  const bool is_map = axes.contexts.empty();
+  for (const int64_t num_ranks : axes.ranks) {
+    const std::vector<int64_t> map_contexts = {MapContext(SlotsFor(num_ranks))};
+    for (const int64_t batch : axes.batches) {
+      for (const int64_t context : is_map ? map_contexts : axes.contexts) {
         const Result<SimulationPoint> point = MakePoint(shared, num_ranks, batch, context);
         if (!point.ok()) return point.status();
-        for (const std::string& strategy : *strategies) {
+        for (const std::string& strategy : axes.strategies) {
           plan.points.push_back(*point);
           plan.points.back().job.strategy = strategy;
+          if (is_map && IsLeftOut(plan.points.back().job)) plan.points.pop_back();
         }
       }
     }
@@ -226,11 +266,14 @@ Result<SimulatedShape> ParseSimulatedShape(std::string_view text) {
 Result<SimulatePlan> MakeSimulatePlan(const SimulateFlags& flags) {
   SimulatePlan plan;
   if (Status status = ReadHow(flags, plan); !status.ok()) return status;
+  if (Status status = CheckMapFlags(flags); !status.ok()) return status;
   const Result<Shared> shared = ReadShared(flags);
   if (!shared.ok()) return shared.status();
   plan.platform = shared->platform;
   plan.model = shared->model;
-  if (Status status = AddPoints(flags, *shared, plan); !status.ok()) return status;
+  const Result<Axes> axes = ReadAxes(flags, shared->platform);
+  if (!axes.ok()) return axes.status();
+  if (Status status = AddPoints(*shared, *axes, plan); !status.ok()) return status;
   return plan;
 }
 

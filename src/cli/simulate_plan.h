@@ -27,8 +27,8 @@ struct SimulateFlags {
   std::string model;
   std::string weight_type;
   std::string kv_type = "f16";
-  std::string batches = "1";
-  bool is_map = false;
+  std::string batches;
+  bool is_map = false;  // instead of contexts and strategies, the merge of every schedule (simulate_map.h)
   std::string jobs;
   std::string timeout = "600";
   std::string output = "md";
@@ -38,6 +38,8 @@ struct SimulateFlags {
 inline constexpr const char* kDefaultSimulatedContexts = "64K";
 inline constexpr const char* kDefaultSimulatedStrategies = "tree,direct,allreduce,paper,ring";
 inline constexpr const char* kDefaultSimulatedShape = "16x128";
+inline constexpr const char* kDefaultSimulatedBatches = "1";
+inline constexpr const char* kDefaultMapBatches = "1..256";
 // Without --ranks and --nodes: 2, 4, 8, ... up to this, or to what the platform has.
 inline constexpr int kDefaultMaxRanks = 64;
 

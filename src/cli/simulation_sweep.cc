@@ -159,6 +159,7 @@ bool IsProgram(const std::filesystem::path& path) {
 
 Result<std::string> FindSimulator() {
   std::error_code ignored;
+  // It is of the same build then.
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", ignored);
   const std::filesystem::path beside = own.parent_path() / kSimulatorName;
   if (!own.empty() && IsProgram(beside)) return beside.string();
@@ -180,7 +181,8 @@ Status RunSweep(std::span<const SimulationJob> jobs, const SweepOptions& options
 }
 
 std::string DescribeJob(const SimulationJob& job) {
-  return fmt::format("{} rank{}, {} tokens, {}", job.num_ranks, job.num_ranks == 1 ? "" : "s", FormatSize(job.context),
+  return fmt::format("{} rank{}, {} tokens{}, {}", job.num_ranks, job.num_ranks == 1 ? "" : "s",
+                     FormatSize(job.context), job.batch == 1 ? "" : fmt::format(" in each of {} sequences", job.batch),
                      job.strategy);
 }
 

@@ -59,7 +59,9 @@ Status AddDoublings(std::string_view option, std::string_view text, SizeRange ra
   const Result<int64_t> first = ParseSize(option, text.substr(0, dots), range);
   if (!first.ok()) return first.status();
   const std::optional<double> limit = ReadLimit(text.substr(dots + 2));
-  if (!limit || *limit < static_cast<double>(*first) || *limit > static_cast<double>(range.max)) {
+  const bool is_reachable =
+      limit && *limit >= static_cast<double>(*first) && *limit <= static_cast<double>(range.max);  // not for nan
+  if (!is_reachable) {
     return InvalidArgument(
         "{} has the range \"{}\": it must end with a number from {} to {} (K, M and G may follow it)", option, text,
         *first, range.max);

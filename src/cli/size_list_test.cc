@@ -50,5 +50,25 @@ TEST(SizeListTest, OneBadPartRefusesTheListAndIsNamedAlone) {
   EXPECT_FALSE(ParseSizeList("--contexts", "").ok());
 }
 
+TEST(SizeListTest, RangesDouble) {
+  EXPECT_THAT(*ParseSizeList("--n", "2..16"), ElementsAre(2, 4, 8, 16));
+  EXPECT_THAT(*ParseSizeList("--n", "3..16"), ElementsAre(3, 6, 12));
+  EXPECT_THAT(*ParseSizeList("--n", "5..5"), ElementsAre(5));
+  EXPECT_THAT(*ParseSizeList("--n", "1,8K..16K,3"), ElementsAre(1, 8192, 16384, 3));
+  const std::vector<int64_t> contexts = *ParseSizeList("--n", "80K..5.12M");
+  EXPECT_EQ(contexts.size(), 7);
+  EXPECT_EQ(contexts.back(), 5120 * 1024);
+}
+
+TEST(SizeListTest, WhatIsNoRangeIsRefused) {
+  for (const char* text : {"..", "2..", "..4", "4..2", "2..x", "2...4", "2..4..8", "0..4", "1.5..4", "2..-4", "2..inf",
+                           "2..nan", "2..2048"}) {
+    const Result<std::vector<int64_t>> sizes = ParseSizeList("--ranks", text, {.min = 1, .max = 1024});
+    ASSERT_FALSE(sizes.ok()) << text;
+    EXPECT_THAT(sizes.status().message(), HasSubstr("--ranks"));
+  }
+  EXPECT_FALSE(ParseSizeList("--n", "0..4", {.min = 0, .max = 8}).ok());
+}
+
 }  // namespace
 }  // namespace pando::cli

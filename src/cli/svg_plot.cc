@@ -11,6 +11,8 @@
 #include <numeric>
 #include <utility>
 
+#include "src/cli/svg_style.h"
+
 namespace pando::cli {
 namespace {
 
@@ -21,37 +23,10 @@ constexpr double kLeft = 76;    // tick labels and the axis label
 constexpr double kRight = 116;  // names of series
 constexpr double kTop = 36;     // the panel's title
 constexpr double kBottom = 54;
-constexpr double kHeader = 64;  // title and subtitle
 constexpr double kPanelWidth = kLeft + kPlotWidth + kRight;
 constexpr double kPanelHeight = kTop + kPlotHeight + kBottom;
 constexpr double kLabelDistance = 14;
 constexpr int kMaxTicks = 7;
-
-struct Look {
-  const char* light;
-  const char* dark;
-  const char* dashes;  // lines that lie on each other are both seen
-  const char* marker;  // a path around the origin
-};
-
-constexpr const char* kCircle = "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z";
-constexpr const char* kSquare = "M-3.2 -3.2h6.4v6.4h-6.4z";
-constexpr const char* kDiamond = "M0 -4.6L4.6 0L0 4.6L-4.6 0z";
-constexpr const char* kTriangle = "M0 -4.4L4.2 3.2L-4.2 3.2z";
-constexpr const char* kDownTriangle = "M0 4.4L4.2 -3.2L-4.2 -3.2z";
-
-constexpr std::array<Look, kNumPlotLooks> kLooks = {{
-    {"#0b62c4", "#5aa9ff", "none", kCircle},
-    {"#c92a3a", "#ff7b72", "none", kSquare},
-    {"#14804a", "#4fd08f", "7 3", kDiamond},
-    {"#b85c00", "#ffa657", "2 3", kTriangle},
-    {"#5f6773", "#a6b0bd", "8 3 2 3", kDownTriangle},
-    {"#6f42c1", "#b99bff", "7 3", kCircle},
-    {"#a8327a", "#f08bc4", "2 3", kSquare},
-    {"#7a6200", "#d9c04a", "8 3 2 3", kDiamond},
-}};
-
-size_t LookIndex(int look) { return static_cast<size_t>(look) % kLooks.size(); }
 
 // One axis of a column: values to pixels.
 struct Scale {
@@ -106,46 +81,7 @@ Scale MakeYScale(const Limits& limits, double base) {
   return {std::pow(base, low), std::pow(base, std::max(high, low + 1)), kTop + kPlotHeight, kTop};
 }
 
-class Writer {
- public:
-  template <typename... Args>
-  void Add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
-    text_ += '\n';
-  }
-  std::string Take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
-
-void AddStyle(Writer& out) {
-  out.Add("<style>");
-  out.Add("svg {{ color: #1f2328; font: 12px system-ui, sans-serif; }}");
-  out.Add(".paper {{ fill: #ffffff; }}");
-  out.Add("text {{ fill: currentColor; }}");
-  out.Add(".title {{ font-size: 17px; font-weight: 600; }}");
-  out.Add(".panel-title {{ font-size: 13px; font-weight: 600; }}");
-  out.Add(".quiet {{ opacity: 0.75; }}");
-  out.Add(".grid {{ stroke: currentColor; stroke-opacity: 0.14; }}");
-  out.Add(".frame {{ stroke: currentColor; stroke-opacity: 0.55; fill: none; }}");
-  out.Add(".line {{ fill: none; stroke-width: 2; stroke-linejoin: round; }}");
-  out.Add(".leader {{ fill: none; stroke-width: 1; stroke-opacity: 0.5; }}");
-  for (size_t i = 0; i < kLooks.size(); ++i) {
-    out.Add(".s{0} {{ stroke: {1}; }} .m{0}, text.m{0} {{ fill: {1}; }} .line.s{0} {{ stroke-dasharray: {2}; }}", i,
-            kLooks[i].light, kLooks[i].dashes);
-  }
-  out.Add("@media (prefers-color-scheme: dark) {{");
-  out.Add("svg {{ color: #e6edf3; }}");
-  out.Add(".paper {{ fill: #0d1117; }}");
-  for (size_t i = 0; i < kLooks.size(); ++i) {
-    out.Add(".s{0} {{ stroke: {1}; }} .m{0}, text.m{0} {{ fill: {1}; }}", i, kLooks[i].dark);
-  }
-  out.Add("}}");
-  out.Add("</style>");
-}
-
-void AddAxes(Writer& out, const PlotPanel& panel, const Scale& x, const Scale& y) {
+void AddAxes(SvgWriter& out, const PlotPanel& panel, const Scale& x, const Scale& y) {
   const double bottom = kTop + kPlotHeight;
   for (const double value : LogTicks(x.low, x.high, panel.x.base, kMaxTicks)) {
     out.Add(R"svg(<path class="grid" d="M{0:.1f} {1:.1f}V{2:.1f}"/>)svg", x.At(value), kTop, bottom);
@@ -175,7 +111,7 @@ std::vector<PlotPoint> PixelsOf(const PlotSeries& series, const Scale& x, const 
   return pixels;
 }
 
-void AddLine(Writer& out, const PlotSeries& series, const std::vector<PlotPoint>& pixels) {
+void AddLine(SvgWriter& out, const PlotSeries& series, const std::vector<PlotPoint>& pixels) {
   const size_t look = LookIndex(series.look);
   std::string path;
   for (const PlotPoint& pixel : pixels) {
@@ -184,7 +120,7 @@ void AddLine(Writer& out, const PlotSeries& series, const std::vector<PlotPoint>
   out.Add(R"svg(<path class="line s{}" d="{}"><title>{}</title></path>)svg", look, path, EscapeXml(series.name));
   for (const PlotPoint& pixel : pixels) {
     out.Add(R"svg(<path class="mark m{}" transform="translate({:.1f} {:.1f})" d="{}"/>)svg", look, pixel.x, pixel.y,
-            kLooks[look].marker);
+            MarkerPath(series.look));
   }
 }
 
@@ -194,7 +130,7 @@ struct EndLabel {
 };
 
 // Beside the frame, each as high as the end of its line or near it, with a thin line between them.
-void AddEndLabels(Writer& out, const std::vector<EndLabel>& labels) {
+void AddEndLabels(SvgWriter& out, const std::vector<EndLabel>& labels) {
   std::vector<double> wanted(labels.size());
   std::transform(labels.begin(), labels.end(), wanted.begin(), [](const EndLabel& label) { return label.end.y; });
   const std::vector<double> placed = SpreadLabels(wanted, kLabelDistance, kTop + 6, kTop + kPlotHeight - 4);
@@ -208,7 +144,7 @@ void AddEndLabels(Writer& out, const std::vector<EndLabel>& labels) {
   }
 }
 
-void AddPanel(Writer& out, const PlotPanel& panel, const Scale& x, const Scale& y) {
+void AddPanel(SvgWriter& out, const PlotPanel& panel, const Scale& x, const Scale& y) {
   out.Add(R"svg(<text class="panel-title" x="{:.1f}" y="{:.1f}">{}</text>)svg", kLeft, kTop - 11,
           EscapeXml(panel.title));
   AddAxes(out, panel, x, y);
@@ -227,29 +163,6 @@ void AddPanel(Writer& out, const PlotPanel& panel, const Scale& x, const Scale& 
 }
 
 }  // namespace
-
-std::string EscapeXml(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += static_cast<unsigned char>(c) < ' ' ? '?' : c;
-    }
-  }
-  return escaped;
-}
 
 std::vector<double> LogTicks(double low, double high, double base, int max_ticks) {
   const double log_base = std::log(base);
@@ -295,22 +208,15 @@ std::vector<double> SpreadLabels(std::vector<double> wanted, double distance, do
 std::string RenderSvg(const PlotFigure& figure) {
   const size_t num_columns = figure.rows.empty() ? 0 : figure.rows.front().size();
   const double width = std::max(1.0, static_cast<double>(num_columns)) * kPanelWidth;
-  const double height = kHeader + static_cast<double>(figure.rows.size()) * kPanelHeight;
-  Writer out;
-  out.Add(
-      R"svg(<svg xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" viewBox="0 0 {0:.0f} {1:.0f}" role="img">)svg",
-      width, height);
-  out.Add("<title>{}</title>", EscapeXml(figure.title));
-  AddStyle(out);
-  out.Add(R"svg(<rect class="paper" width="{:.0f}" height="{:.0f}"/>)svg", width, height);
-  out.Add(R"svg(<text class="title" x="20" y="30">{}</text>)svg", EscapeXml(figure.title));
-  out.Add(R"svg(<text class="quiet" x="20" y="50">{}</text>)svg", EscapeXml(figure.subtitle));
+  const double height = kSvgHeader + static_cast<double>(figure.rows.size()) * kPanelHeight;
+  SvgWriter out;
+  AddSvgBegin(out, width, height, figure.title, figure.subtitle);
   for (size_t column = 0; column < num_columns; ++column) {
     const auto [x_limits, y_limits] = ColumnLimits(figure, column);
     for (size_t row = 0; row < figure.rows.size(); ++row) {
       const PlotPanel& panel = figure.rows[row][column];
       out.Add(R"svg(<g class="panel" transform="translate({:.0f} {:.0f})">)svg",
-              static_cast<double>(column) * kPanelWidth, kHeader + static_cast<double>(row) * kPanelHeight);
+              static_cast<double>(column) * kPanelWidth, kSvgHeader + static_cast<double>(row) * kPanelHeight);
       AddPanel(out, panel, MakeXScale(x_limits), MakeYScale(y_limits, panel.y.base));
       out.Add("</g>");
     }

@@ -22,7 +22,7 @@ struct PlotPoint {
 
 struct PlotSeries {
   std::string name;
-  int look = 0;  // colour and marker: series with the same look in several panels are the same thing
+  int look = 0;  // colour and marker (svg_style.h): series with the same look in several panels are the same thing
   std::vector<PlotPoint> points;
 };
 
@@ -45,15 +45,9 @@ struct PlotFigure {
   std::vector<std::vector<PlotPanel>> rows;  // equally many panels in each
 };
 
-// Looks differ up to this many; then they repeat.
-inline constexpr int kNumPlotLooks = 8;
-
 std::string RenderSvg(const PlotFigure& figure);
 
 // ---- What it is made of, for tests.
-
-// `text` so that it is nothing but text inside XML. Control characters, which XML does not know, become '?'.
-std::string EscapeXml(const std::string& text);
 
 // The powers of `base` within [low, high] (both above 0), thinned to every n-th so that there are at most `max_ticks`.
 std::vector<double> LogTicks(double low, double high, double base, int max_ticks);

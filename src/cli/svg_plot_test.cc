@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "src/base/random.h"
+#include "src/cli/svg_style.h"
 
 namespace pando::cli {
 namespace {

@@ -50,6 +50,14 @@ TEST(TableOutputTest, JsonLinesHaveOneObjectALineInTheOrderOfTheFields) {
             "{\"kv_type\":\"q8_0\",\"context\":262144,\"median_us\":12345.0}\n");
 }
 
+TEST(TableOutputTest, YesOrNo) {
+  const std::vector<Row> rows = {{{"fits", true}}, {{"fits", false}}};
+  EXPECT_EQ(RenderTable(rows, TableFormat::kJsonLines), "{\"fits\":true}\n{\"fits\":false}\n");
+  EXPECT_EQ(RenderTable(rows, TableFormat::kCsv), "fits\ntrue\nfalse\n");
+  EXPECT_THAT(RenderTable(rows, TableFormat::kSql), HasSubstr("fits INTEGER"));
+  EXPECT_THAT(RenderTable(rows, TableFormat::kSql), HasSubstr("VALUES (1)"));
+}
+
 TEST(TableOutputTest, NotFiniteIsNullInJson) {
   const std::vector<Row> rows = {{{"x", Decimal{std::nan(""), 1}}}};
   EXPECT_EQ(RenderTable(rows, TableFormat::kJsonLines), "{\"x\":null}\n");
