@@ -132,6 +132,7 @@ class SimulateRun {
     const std::vector<MapCell> cells = MakeMap(plan_, points_);
     if (cells.empty()) return Status();
     std::vector<Row> rows;
+    rows.reserve(cells.size());
     for (const MapCell& cell : cells) rows.push_back(ToTableRow(plan_, cell));
     Print(rows);
     if (plan_.format == TableFormat::kMarkdown) fmt::print("\n{}\n", DescribeMap(cells));
