@@ -43,12 +43,14 @@ TEST(SvgGridTest, ACellForEachPairInItsColour) {
 
 TEST(SvgGridTest, RowsGoUp) {
   const std::string svg = RenderSvg(Figure());
-  const auto height_of = [&](const std::string& tick) {
+  const auto height_of = [&](const std::string& pattern) {
     std::smatch match;
-    EXPECT_TRUE(std::regex_search(svg, match, std::regex("y=\"([0-9.]+)\" text-anchor=\"end\">" + tick + "<")));
+    EXPECT_TRUE(std::regex_search(svg, match, std::regex(pattern))) << pattern;
     return std::stod(match[1]);
   };
-  EXPECT_GT(height_of("2"), height_of("4"));
+  EXPECT_GT(height_of("y=\"([0-9.]+)\" text-anchor=\"end\">2<"), height_of("y=\"([0-9.]+)\" text-anchor=\"end\">4<"));
+  EXPECT_GT(height_of("class=\"cell m0\" x=\"[0-9.]+\" y=\"([0-9.]+)\""),
+            height_of("class=\"cell frame\" x=\"[0-9.]+\" y=\"([0-9.]+)\""));
 }
 
 TEST(SvgGridTest, TextIsOnlyText) {
