@@ -16,10 +16,10 @@ _STYLE = """text{font:12px system-ui,sans-serif;fill:#333}.title{font-size:15px;
 @media(prefers-color-scheme:dark){text{fill:#ddd}}"""
 
 
-def _decades(low, high, base):
-    first, last = math.ceil(math.log(low, base) - 1e-9), math.floor(math.log(high, base) + 1e-9)
+def _decades(low, high):
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     step = max(1, (last - first + 5) // 6)
-    return [base ** k for k in range(first, last + 1, step)]
+    return [10.0 ** k for k in range(first, last + 1, step)]
 
 
 def _marker(shape, x, y, colour):
@@ -51,17 +51,17 @@ class _Axes:
         return _TOP + (1 - self._share(value, *self.y_range)) * _PANEL_HEIGHT
 
 
-def _panel(index, panel, names, points, x_label, y_label, x_base, x_text, y_text):
+def _panel(index, panel, names, points, x_label, y_label, x_ticks, x_text, y_text):
     left = _LEFT + index * (_PANEL_WIDTH + _GAP)
     axes = _Axes(left, points)
     bottom, right = _TOP + _PANEL_HEIGHT, left + _PANEL_WIDTH
     parts = [f'<text class="panel" x="{left}" y="{_TOP - 10}">{escape(panel["title"])}</text>']
-    for value in _decades(*axes.y_range, 10):
+    for value in _decades(*axes.y_range):
         y = axes.y(value)
         parts.append(f'<path class="grid" d="M{left} {y:.1f}H{right}"/>')
         if index == 0:
             parts.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(y_text(value))}</text>')
-    for value in _decades(*axes.x_range, x_base):
+    for value in x_ticks:
         x = axes.x(value)
         parts.append(f'<path class="grid" d="M{x:.1f} {_TOP}V{bottom}"/>')
         parts.append(f'<text x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{escape(x_text(value))}</text>')
@@ -81,7 +81,7 @@ def _panel(index, panel, names, points, x_label, y_label, x_base, x_text, y_text
     return parts
 
 
-def lines(title, panels, x_label, y_label, x_base=2, x_text="{:g}".format, y_text="{:g}".format):
+def lines(title, panels, x_label, y_label, x_ticks, x_text="{:g}".format, y_text="{:g}".format):
     """`panels`: [{"title": text, "lines": {name: [(x, y), ...]}}]. All have the same axes."""
     names = list(dict.fromkeys(name for panel in panels for name in panel["lines"]))
     points = [point for panel in panels for line in panel["lines"].values() for point in line]
@@ -91,7 +91,7 @@ def lines(title, panels, x_label, y_label, x_base=2, x_text="{:g}".format, y_tex
              f'aria-label="{escape(title)}"><style>{_STYLE}</style>',
              f'<text class="title" x="{_LEFT}" y="24">{escape(title)}</text>']
     for index, panel in enumerate(panels):
-        parts += _panel(index, panel, names, points, x_label, y_label, x_base, x_text, y_text)
+        parts += _panel(index, panel, names, points, x_label, y_label, x_ticks, x_text, y_text)
     x = _LEFT
     for look, name in enumerate(names):
         y = height - 16

@@ -21,7 +21,7 @@ def section(program, figures):
             for name in _STRATEGIES}})
     figures.write("latency.svg", chart.lines(
         "One attention block, 16 heads x 128 (simulated)", panels, "tokens of context", "time / ring at 80K",
-        x_text=lambda value: text.tokens(round(value)), x_base=4))
+        x_ticks=paper.BLOCK_CONTEXTS[::2], x_text=text.tokens))
     last = paper.BLOCK_CONTEXTS[-1]
     table = text.table(
         ["GPUs", "context", *_STRATEGIES, "ring / tree", "ring / direct"],

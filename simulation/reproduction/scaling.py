@@ -70,7 +70,7 @@ def section(program, figures):
         "Scaling of one attention block on H100 (simulated)",
         [{"title": f"weak: {_TOKENS_PER_RANK} tokens per GPU", "lines": weak},
          {"title": f"strong: {text.tokens(_STRONG_CONTEXT)} tokens in all", "lines": strong}],
-        "GPUs", "time of a step", x_base=4, y_text=lambda value: text.seconds(value / 1e6)))
+        "GPUs", "time of a step", x_ticks=_RANKS[::2], y_text=lambda value: text.seconds(value / 1e6)))
     maps = _map(program, figures)
     worst = {platform: max(row["chosen_over_best"] for row in rows) for platform, rows in maps.items()}
     worst_text = ", ".join(f"{ratio:.3f} on `{platform}`" for platform, ratio in worst.items())

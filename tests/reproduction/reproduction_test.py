@@ -56,7 +56,7 @@ class ChartTest(unittest.TestCase):
 
     def setUp(self):
         self.svg = chart.lines("A < B", [{"title": "one", "lines": {"tree": [(2, 1), (8, 100)], "ring": [(2, 10)]}}],
-                               "ranks", "seconds")
+                               "ranks", "seconds", x_ticks=[2, 4, 8])
 
     def test_is_xml_with_every_name_and_label(self):
         texts = [each.text for each in ElementTree.fromstring(self.svg).iter("{http://www.w3.org/2000/svg}text")]
