@@ -20,6 +20,7 @@ STANDS_FOR = {
     # The README has the same command with another document.
     "scripts/demo": ("scripts/demo", 'exec build/release/bin/pando demo -m "$model" --document examples/data/chronicle.txt \\'),
     "scripts/test": (".ci/run", "scripts/test"),
+    "scripts/reproduce": ("scripts/reproduce", 'exec python3 simulation/reproduction/reproduce.py "$@"'),
 }
 
 
