@@ -64,7 +64,8 @@ the last rank; and it synchronises Python processes around every layer. Its ring
 
 What one number for a fixed cost per token and one factor on the attention can explain of that is below: both are fitted on the
 first and third context of each column and **tried** on the second and fourth. Where the trial is far off, the paper's own
-column does not grow as any sum of a constant and a linear part does (tree on 8 H100 takes 2.68 s at 128K and 2.89 s at 256K).
+column does not grow as any sum of a constant and a linear part does (tree on 8 H100 takes 2.68 s at 128K and 2.89 s at 256K);
+a constant below zero says that a column grows faster than its context.
 Nothing else in this document uses these fits.
 """)
     parts.append(text.table(["paper's column", "context", "paper (s)", "calibrated (s)", "use", "fit per token"],
