@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <utility>
 
 #include "src/base/aligned_buffer.h"
 #include "src/base/errors.h"
@@ -59,12 +58,6 @@ bool IsHollow(const void* address) {
   return byte < begin + bytes;
 }
 
-AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
 AlignedBuffer::~AlignedBuffer() {
   if (data_ == nullptr) return;
   Buffers().erase(data_);
@@ -85,14 +78,6 @@ Result<AlignedBuffer> AlignedBuffer::Allocate(size_t bytes, std::string_view pur
   if (!MapBlocks(buffer.data_, bytes)) return Refused(purpose, bytes);
   Buffers().emplace(buffer.data_, bytes);
   return buffer;
-}
-
-Status AlignedBuffer::Grow(size_t bytes, std::string_view purpose) {
-  if (bytes <= bytes_) return Status();
-  Result<AlignedBuffer> larger = Allocate(bytes, purpose);
-  if (!larger.ok()) return larger.status();
-  *this = std::move(larger).value();
-  return Status();
 }
 
 }  // namespace pando
