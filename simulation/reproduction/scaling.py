@@ -9,6 +9,7 @@ import text
 _RANKS = [2 << i for i in range(10)]  # 2 to 1024
 _TOKENS_PER_RANK = 8192
 _STRONG_CONTEXT = 5_120_000
+_STRONG_RANKS = [ranks for ranks in _RANKS if ranks >= 8]  # with fewer, ring's shards are tens of thousands of pages
 # A simulated step has ranks x messages per rank messages: ring's and direct's grow with the square of the ranks.
 _MOST_RANKS = {"ring": 128, "direct": 256}
 _STRATEGIES = ["tree", "direct", "paper", "ring"]
@@ -18,10 +19,10 @@ def _strategies_of(ranks):
     return [name for name in _STRATEGIES if ranks <= _MOST_RANKS.get(name, ranks)]
 
 
-def _simulate(program, name, context_of):
+def _simulate(program, name, all_ranks, context_of):
     def run():
         rows = []
-        for ranks in _RANKS:
+        for ranks in all_ranks:
             rows += program.rows("simulate", "--platform", "dgx-h100", "--ranks", ranks, "--contexts", context_of(ranks),
                                  "--strategies", ",".join(_strategies_of(ranks)), "--shape", "16x128")
         return rows
@@ -64,8 +65,8 @@ def _map(program, figures):
 
 
 def section(program, figures):
-    weak = _simulate(program, "weak", lambda ranks: ranks * _TOKENS_PER_RANK)
-    strong = _simulate(program, "strong", lambda _: _STRONG_CONTEXT)
+    weak = _simulate(program, "weak", _RANKS, lambda ranks: ranks * _TOKENS_PER_RANK)
+    strong = _simulate(program, "strong", _STRONG_RANKS, lambda _: _STRONG_CONTEXT)
     figures.write("scaling.svg", chart.lines(
         "Scaling of one attention block on H100 (simulated)",
         [{"title": f"weak: {_TOKENS_PER_RANK} tokens per GPU", "lines": weak},
