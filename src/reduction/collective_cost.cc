@@ -4,6 +4,8 @@
 #include <bit>
 #include <vector>
 
+#include "src/base/gather_ranks.h"
+
 namespace pando {
 namespace {
 
@@ -56,7 +58,8 @@ class AllreducePlans {
   std::vector<Plan> plans_;
 };
 
-// One round in which every rank sends what it has to those ranks that are to have it, the next one first.
+// One round in which every rank sends what it has to those ranks that are to have it, the next one first:
+// sends_to(rank, peer).
 template <typename SendsTo>
 std::vector<Plan> GatherPlans(const RankOrder& order, const SendsTo& sends_to) {
   const auto num_ranks = static_cast<int>(order.rank_at.size());
@@ -69,7 +72,7 @@ std::vector<Plan> GatherPlans(const RankOrder& order, const SendsTo& sends_to) {
     const int rank = order.rank_at[static_cast<size_t>(position)];
     for (int i = 1; i < num_ranks; ++i) {
       const int peer = (rank + i) % num_ranks;
-      if (!sends_to(peer)) continue;
+      if (!sends_to(rank, peer)) continue;
       plan.rounds[0].sends.push_back({order.position_of[static_cast<size_t>(peer)], Content::kResult, {}, {}});
     }
   }
@@ -93,11 +96,22 @@ double EstimatePaperSeconds(const CostModel& model, const MessageShape& shape) {
 }
 
 double EstimateAllGatherSeconds(const CostModel& model, int64_t bytes) {
-  return PredictSecondsOfEqualMessages(GatherPlans(model.order, [](int) { return true; }), model, bytes);
+  const int num_ranks = model.num_ranks();
+  if (num_ranks <= kMostRanksOfDirectGather) {
+    return PredictSecondsOfEqualMessages(GatherPlans(model.order, [](int, int) { return true; }), model, bytes);
+  }
+  double seconds = 0;
+  for (int distance = 1; distance < num_ranks; distance *= 2) {
+    const auto sends_to = [&](int rank, int peer) { return (peer + distance) % num_ranks == rank; };
+    const int64_t shares = std::min(distance, num_ranks - distance);
+    seconds += PredictSecondsOfEqualMessages(GatherPlans(model.order, sends_to), model, shares * bytes);
+  }
+  return seconds;
 }
 
 double EstimateGatherSeconds(const CostModel& model, int root, int64_t bytes) {
-  return PredictSecondsOfEqualMessages(GatherPlans(model.order, [&](int peer) { return peer == root; }), model, bytes);
+  return PredictSecondsOfEqualMessages(GatherPlans(model.order, [&](int, int peer) { return peer == root; }), model,
+                                       bytes);
 }
 
 double EstimateRingSeconds(const CostModel& model, int64_t kv_bytes_per_shard) {

@@ -23,7 +23,8 @@ double EstimateForestAllreduceSeconds(const CostModel& model, const MessageShape
 // The schedule `paper`: allreduces of the max (1 float per row), the numerators (head_dim) and the denominators (1).
 double EstimatePaperSeconds(const CostModel& model, const MessageShape& shape);
 
-// Transport::AllGather: every rank sends its `bytes` to every other, the next one first.
+// Transport::AllGather of `bytes` from every rank: each sends them to every other, the next one first, or, where there
+// are many ranks (src/base/gather_ranks.h), what everybody has doubles from hop to hop.
 double EstimateAllGatherSeconds(const CostModel& model, int64_t bytes);
 
 // Transport::Gather to rank `root`: every other rank sends it `bytes`.

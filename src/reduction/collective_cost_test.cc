@@ -60,6 +60,12 @@ TEST(EstimateTest, AllGatherIsOneHopOverASharedLink) {
   EXPECT_EQ(EstimateAllGatherSeconds(InventCluster({1}, kFast, kSlow), 1024), 0);
 }
 
+TEST(EstimateTest, AllGatherOfManyRanksDoubles) {
+  const CostModel model = InventCluster(std::vector<int>(13, 1), kFast, kSlow);
+  // 1, 2 and 4 shares, and the 5 that are left.
+  EXPECT_NEAR(EstimateAllGatherSeconds(model, 1024), 4 * 20e-6 + 12 * 10.24e-6, 1e-12);
+}
+
 TEST(EstimateTest, GatherEndsAtItsRoot) {
   CostModel model = InventCluster({1, 3}, kFast, kSlow);
   model.merge_seconds_per_byte = 1;

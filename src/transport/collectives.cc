@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "src/base/errors.h"
+#include "src/base/gather_ranks.h"
 #include "src/transport/transport.h"
 
 namespace pando {
@@ -91,6 +92,56 @@ Status Transport::Gather(int root, std::span<const std::byte> mine, std::span<st
 Status Transport::AllGather(std::span<const std::byte> mine, std::span<std::byte> all,
                             std::span<const size_t> bytes_of_rank) {
   if (Status status = CheckShares(mine, all, bytes_of_rank); !status.ok()) return status;
+  return size_ <= kMostRanksOfDirectGather ? AllGatherDirectly(mine, all, bytes_of_rank)
+                                           : AllGatherByDoubling(mine, all, bytes_of_rank);
+}
+
+// Around the circle of ranks, each has the shares of itself and of the distance - 1 after it, gives them to the rank
+// that far before it and gets as many from the one that far after it. With 5 ranks, rank 3:
+//
+//   distance     has        sends to     gets
+//          1     3          2            4              from 4
+//          2     3 4        1            0 1            from 0
+//          4     3 4 0 1    4            2              from 2; sends only its own, which is all that rank 4 misses
+//
+// Shares lie in their places from the start; those on both sides of the end are two messages.
+Status Transport::AllGatherByDoubling(std::span<const std::byte> mine, std::span<std::byte> all,
+                                      std::span<const size_t> bytes_of_rank) {
+  begin_of_rank_.resize(static_cast<size_t>(size_) + 1);
+  size_t begin = 0;
+  for (int peer = 0; peer < size_; ++peer) {
+    begin_of_rank_[peer] = begin;
+    if (peer == rank_) Copy(all.data() + begin, mine.data(), mine.size());
+    begin += bytes_of_rank.empty() ? mine.size() : bytes_of_rank[peer];
+  }
+  begin_of_rank_[size_] = begin;
+  // add(data, bytes) for the shares of `count` ranks from `first` on, around the end.
+  const auto for_pieces = [&](int first, int count, const auto& add) {
+    first %= size_;
+    const int end = std::min(first + count, size_);
+    const int wrapped = first + count - end;
+    add(all.data() + begin_of_rank_[first], begin_of_rank_[end] - begin_of_rank_[first]);
+    if (wrapped > 0) add(all.data(), begin_of_rank_[wrapped]);
+  };
+  for (int distance = 1; distance < size_; distance *= 2) {
+    const int count = std::min(distance, size_ - distance);
+    const int to = (rank_ - distance + size_) % size_;
+    const int from = (rank_ + distance) % size_;
+    sends_.clear();
+    receives_.clear();
+    for_pieces(rank_, count, [&](std::byte* data, size_t bytes) {
+      if (bytes > 0) sends_.push_back({.to = to, .data = data, .bytes = bytes});
+    });
+    for_pieces(from, count, [&](std::byte* data, size_t bytes) {
+      if (bytes > 0) receives_.push_back({.from = from, .data = data, .bytes = bytes});
+    });
+    if (Status status = Exchange(sends_, receives_); !status.ok()) return status;
+  }
+  return broken_;
+}
+
+Status Transport::AllGatherDirectly(std::span<const std::byte> mine, std::span<std::byte> all,
+                                    std::span<const size_t> bytes_of_rank) {
   sends_.clear();
   receives_.clear();
   size_t begin = 0;

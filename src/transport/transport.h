@@ -125,7 +125,8 @@ class Transport {
   // place.
   Status Gather(int root, std::span<const std::byte> mine, std::span<std::byte> all,
                 std::span<const size_t> bytes_of_rank = {});
-  // The same to everyone: each rank sends its share to each other in one hop.
+  // The same to everyone: in one hop, in which each rank sends its share to each other, or where there are many ranks
+  // (gather_ranks.h) in ceil(log2 p) hops.
   Status AllGather(std::span<const std::byte> mine, std::span<std::byte> all,
                    std::span<const size_t> bytes_of_rank = {});
 
@@ -154,6 +155,10 @@ class Transport {
 
  private:
   Status CheckParts(std::span<const SendPart> sends, std::span<const ReceivePart> receives) const;
+  Status AllGatherDirectly(std::span<const std::byte> mine, std::span<std::byte> all,
+                           std::span<const size_t> bytes_of_rank);
+  Status AllGatherByDoubling(std::span<const std::byte> mine, std::span<std::byte> all,
+                             std::span<const size_t> bytes_of_rank);
   Status CheckShares(std::span<const std::byte> mine, std::span<const std::byte> all,
                      std::span<const size_t> bytes_of_rank) const;
 
@@ -166,6 +171,7 @@ class Transport {
   // Scratch of the collectives.
   std::vector<SendPart> sends_;
   std::vector<ReceivePart> receives_;
+  std::vector<size_t> begin_of_rank_;
   AlignedBuffer received_;
 };
 
