@@ -55,10 +55,10 @@ def _fits(weak, strong):
 def _map(program, figures):
     def run():
         rows = {}
-        for platform, ranks in (("dgx-h100", "2..256"), ("cpu-10g", "2..64")):
+        for platform, ranks, batches in (("dgx-h100", "2..128", "1..64"), ("cpu-10g", "2..64", "1..256")):
             plot = figures.path(f"map-{platform}.svg")
             rows[platform] = program.rows("simulate", "--map", "--platform", platform, "--ranks", ranks, "--batches",
-                                          "1..256", "--plot", plot)
+                                          batches, "--plot", plot)
         return rows
 
     return program.kept("map", run)
