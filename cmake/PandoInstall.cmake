@@ -25,6 +25,9 @@ install(EXPORT pando_targets FILE pandoTargets.cmake NAMESPACE pando:: DESTINATI
 if(TARGET pando)
   install(TARGETS pando RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+if(TARGET pando-simulator)
+  install(TARGETS pando-simulator RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 
 configure_package_config_file(cmake/pandoConfig.cmake.in ${PROJECT_BINARY_DIR}/pandoConfig.cmake
   INSTALL_DESTINATION ${package_dir})
