@@ -112,9 +112,9 @@ class SimulateRun {
                                std::string(kBarCells - filled, '.'), num_done, jobs_.size(), DescribeJob(running)));
   }
 
-  void Print(const std::vector<Row>& rows) const {
+  void Print(const std::string& what, const std::vector<Row>& rows) const {
     if (plan_.format == TableFormat::kMarkdown) {
-      fmt::print("Simulated, not measured: {}, on {}.\n\n", DescribeTask(plan_), Printable(plan_.platform.name));
+      fmt::print("Simulated, not measured: {}, on {}.\n\n", what, Printable(plan_.platform.name));
     }
     fmt::print("{}", RenderTable(rows, plan_.format, "pando_simulate"));
   }
@@ -124,7 +124,7 @@ class SimulateRun {
     if (points_.empty()) return Status();
     std::vector<Row> rows;
     for (const SimulatedPoint& point : points_) rows.push_back(ToTableRow(plan_, point));
-    if (!IsStreamed()) Print(rows);
+    if (!IsStreamed()) Print(DescribeTask(plan_), rows);
     return flags_.plot.empty() ? Status() : WritePlot(flags_.plot, RenderSvg(MakeSimulateFigure(plan_, points_)));
   }
 
@@ -134,7 +134,7 @@ class SimulateRun {
     std::vector<Row> rows;
     rows.reserve(cells.size());
     for (const MapCell& cell : cells) rows.push_back(ToTableRow(plan_, cell));
-    Print(rows);
+    Print(DescribeMapTask(plan_), rows);
     if (plan_.format == TableFormat::kMarkdown) fmt::print("\n{}\n", DescribeMap(cells));
     return flags_.plot.empty() ? Status() : WritePlot(flags_.plot, RenderSvg(MakeMapFigure(plan_, cells)));
   }

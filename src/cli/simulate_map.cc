@@ -144,6 +144,11 @@ Row ToTableRow(const SimulatePlan& plan, const MapCell& cell) {
   return row;
 }
 
+std::string DescribeMapTask(const SimulatePlan& plan) {
+  const SimulationJob& job = plan.points.front().job;
+  return fmt::format("the merge of {} heads of {}", job.num_heads, job.head_dim);
+}
+
 std::string DescribeMap(const std::vector<MapCell>& cells) {
   const auto ratio = [](const MapCell& cell) { return cell.chosen_seconds / cell.best_seconds; };
   const auto worst = std::ranges::max_element(cells, {}, ratio);

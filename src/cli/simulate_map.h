@@ -51,6 +51,9 @@ std::vector<MapCell> MakeMap(const SimulatePlan& plan, const std::vector<Simulat
 
 Row ToTableRow(const SimulatePlan& plan, const MapCell& cell);
 
+// What is mapped: "the merge of 16 heads of 128".
+std::string DescribeMapTask(const SimulatePlan& plan);
+
 // In a sentence: how far the planner's choice is from the best. Of at least one cell.
 std::string DescribeMap(const std::vector<MapCell>& cells);
 

@@ -86,6 +86,7 @@ TEST(SimulateMapTest, FigureHasACellForEachPairAndMarksOtherChoices) {
 
 TEST(SimulateMapTest, InASentence) {
   const SimulatePlan plan = Plan("2,4", "1");
+  EXPECT_EQ(DescribeMapTask(plan), "the merge of 16 heads of 128");
   EXPECT_EQ(
       DescribeMap(MakeMap(plan, Simulate(plan, 8, "butterfly"))),
       "The planner's choice is the fastest, or within 1 % of it, in 0 of 2 cells; at worst, with 2 ranks and batch "

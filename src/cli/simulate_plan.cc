@@ -267,8 +267,9 @@ Result<SimulatePlan> MakeSimulatePlan(const SimulateFlags& flags) {
   SimulatePlan plan;
   if (Status status = ReadHow(flags, plan); !status.ok()) return status;
   if (Status status = CheckMapFlags(flags); !status.ok()) return status;
-  const Result<Shared> shared = ReadShared(flags);
+  Result<Shared> shared = ReadShared(flags);
   if (!shared.ok()) return shared.status();
+  if (flags.is_map) shared->shape.num_kv_heads = 1;  // few bytes to read: what is mapped is the merge
   plan.platform = shared->platform;
   plan.model = shared->model;
   const Result<Axes> axes = ReadAxes(flags, shared->platform);

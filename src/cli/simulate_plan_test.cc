@@ -105,6 +105,8 @@ TEST(SimulatePlanTest, AMapIsOfEveryScheduleAndTheChoice) {
   EXPECT_THAT(Each(plan, &SimulationJob::strategy),
               ElementsAre("tree", "butterfly", "two-level", "direct", "reduce-scatter", "allreduce"));
   EXPECT_EQ(plan.points[0].job.context, 64 * 64);
+  EXPECT_EQ(plan.points[0].job.num_heads, 16);
+  EXPECT_EQ(plan.points[0].job.num_kv_heads, 1);
   flags.batches.clear();
   EXPECT_EQ(PlanOf(flags).points.size(), 6 * 9);
   flags.ranks = "256";
