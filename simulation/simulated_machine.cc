@@ -73,23 +73,27 @@ struct SimulatedMachine::Parts {
   Platform platform;
   std::unique_ptr<s4u::Engine> engine;
   s4u::NetZone* root = nullptr;
-  std::vector<s4u::Host*> hosts;                             // by rank
-  std::unordered_map<const s4u::Host*, double> burst_times;  // by sender: when its last message was on its way
+  std::vector<s4u::Host*> hosts;  // by rank
+  struct LastPost {
+    const s4u::Host* to = nullptr;
+    double on_its_way_at = 0;
+  };
+  std::unordered_map<const s4u::Host*, LastPost> last_posts;  // by sender
   s4u::BarrierPtr everyone;
 
   const LinkModel& LinkBetween(const s4u::Host* a, const s4u::Host* b) const {
     return a->get_englobing_zone() == b->get_englobing_zone() ? platform.within_node : platform.between_nodes;
   }
 
-  // Posting a message takes time before it is on its way. Of a burst of large ones (ring's pages) that is so for the
-  // first; the others are on their way with it and only keep the sender busy: flows that begin one after the other
-  // would each have SimGrid share the link anew, which takes it minutes.
+  // Posting a message takes time before it is on its way. Of a burst of large ones to one rank (ring's pages) that is
+  // so for the first; the others are on their way with it and only keep the sender busy: flows that begin one after the
+  // other would each have SimGrid share the link anew, which takes it minutes.
   double PostSeconds(size_t bytes, const s4u::Host* from, const s4u::Host* to) {
     constexpr size_t kLargeBytes = size_t{1} << 16;
     const double overhead = LinkBetween(from, to).send_overhead_seconds;
-    double& burst_time = burst_times[from];
-    if (bytes < kLargeBytes || burst_time != s4u::Engine::get_clock()) {
-      burst_time = s4u::Engine::get_clock() + overhead;
+    LastPost& last = last_posts[from];
+    if (bytes < kLargeBytes || last.to != to || last.on_its_way_at != s4u::Engine::get_clock()) {
+      last = {to, s4u::Engine::get_clock() + overhead};
       return overhead;
     }
     SpendLater(overhead);

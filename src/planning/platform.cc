@@ -17,6 +17,7 @@ RankTopology TopologyOfRanks(const Platform& platform, int num_ranks) {
   topology.links.fill(platform.within_node);
   topology.links[static_cast<size_t>(LinkLevel::kBetweenNodes)] = platform.between_nodes;
   topology.ports_per_node = platform.ports_per_node;
+  topology.has_own_links = true;
   return topology;
 }
 

@@ -58,8 +58,28 @@ class AllreducePlans {
   std::vector<Plan> plans_;
 };
 
-// One round in which every rank sends what it has to those ranks that are to have it, the next one first:
-// sends_to(rank, peer).
+// The hops of Transport::AllGather with many ranks: at each distance a rank sends shares from its own on to the rank
+// that far before it; those around the last rank are two messages.
+std::vector<Plan> DoublingPlans(const RankOrder& order) {
+  const auto num_ranks = static_cast<int>(order.rank_at.size());
+  std::vector<Plan> plans(order.rank_at.size());
+  for (int position = 0; position < num_ranks; ++position) {
+    Plan& plan = plans[static_cast<size_t>(position)];
+    plan.position = position;
+    plan.num_ranks = num_ranks;
+    const int rank = order.rank_at[static_cast<size_t>(position)];
+    for (int distance = 1; distance < num_ranks; distance *= 2) {
+      const int peer = order.position_of[static_cast<size_t>((rank - distance + num_ranks) % num_ranks)];
+      const int end = rank + std::min(distance, num_ranks - distance);
+      Round& round = plan.rounds.emplace_back();
+      round.sends.push_back({peer, Content::kResult, {rank, std::min(end, num_ranks)}, {}});
+      if (end > num_ranks) round.sends.push_back({peer, Content::kResult, {0, end - num_ranks}, {}});
+    }
+  }
+  return plans;
+}
+
+// One round in which every rank sends what it has to those ranks that are to have it, the next one first.
 template <typename SendsTo>
 std::vector<Plan> GatherPlans(const RankOrder& order, const SendsTo& sends_to) {
   const auto num_ranks = static_cast<int>(order.rank_at.size());
@@ -72,7 +92,7 @@ std::vector<Plan> GatherPlans(const RankOrder& order, const SendsTo& sends_to) {
     const int rank = order.rank_at[static_cast<size_t>(position)];
     for (int i = 1; i < num_ranks; ++i) {
       const int peer = (rank + i) % num_ranks;
-      if (!sends_to(rank, peer)) continue;
+      if (!sends_to(peer)) continue;
       plan.rounds[0].sends.push_back({order.position_of[static_cast<size_t>(peer)], Content::kResult, {}, {}});
     }
   }
@@ -98,20 +118,13 @@ double EstimatePaperSeconds(const CostModel& model, const MessageShape& shape) {
 double EstimateAllGatherSeconds(const CostModel& model, int64_t bytes) {
   const int num_ranks = model.num_ranks();
   if (num_ranks <= kMostRanksOfDirectGather) {
-    return PredictSecondsOfEqualMessages(GatherPlans(model.order, [](int, int) { return true; }), model, bytes);
+    return PredictSecondsOfEqualMessages(GatherPlans(model.order, [](int) { return true; }), model, bytes);
   }
-  double seconds = 0;
-  for (int distance = 1; distance < num_ranks; distance *= 2) {
-    const auto sends_to = [&](int rank, int peer) { return (peer + distance) % num_ranks == rank; };
-    const int64_t shares = std::min(distance, num_ranks - distance);
-    seconds += PredictSecondsOfEqualMessages(GatherPlans(model.order, sends_to), model, shares * bytes);
-  }
-  return seconds;
+  return PredictSecondsOfShares(DoublingPlans(model.order), model, bytes);
 }
 
 double EstimateGatherSeconds(const CostModel& model, int root, int64_t bytes) {
-  return PredictSecondsOfEqualMessages(GatherPlans(model.order, [&](int, int peer) { return peer == root; }), model,
-                                       bytes);
+  return PredictSecondsOfEqualMessages(GatherPlans(model.order, [&](int peer) { return peer == root; }), model, bytes);
 }
 
 double EstimateRingSeconds(const CostModel& model, int64_t kv_bytes_per_shard) {

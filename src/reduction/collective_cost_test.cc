@@ -62,7 +62,7 @@ TEST(EstimateTest, AllGatherIsOneHopOverASharedLink) {
 
 TEST(EstimateTest, AllGatherOfManyRanksDoubles) {
   const CostModel model = InventCluster(std::vector<int>(13, 1), kFast, kSlow);
-  // 1, 2 and 4 shares, and the 5 that are left.
+  // 1, 2 and 4 shares, and the 5 that are left; those around the last rank are two messages, one after the other.
   EXPECT_NEAR(EstimateAllGatherSeconds(model, 1024), 4 * 20e-6 + 12 * 10.24e-6, 1e-12);
 }
 

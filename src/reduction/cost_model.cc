@@ -61,8 +61,9 @@ class Simulation {
         At(port_of_, position) = node * num_ports + static_cast<size_t>(position - nodes[node].begin) % num_ports;
       }
     }
-    out_free_at_.resize(nodes.size() * num_ports, 0.0);
-    in_free_at_.resize(nodes.size() * num_ports, 0.0);
+    num_node_ports_ = nodes.size() * num_ports;
+    out_free_at_.resize(num_node_ports_ + plans.size(), 0.0);
+    in_free_at_.resize(num_node_ports_ + plans.size(), 0.0);
     const int limit = model.topology.cores_per_node;
     for (const RankRange& node : nodes) {
       cores_.emplace_back(static_cast<size_t>(limit == 0 ? node.size() : std::min(limit, node.size())));
@@ -84,6 +85,7 @@ class Simulation {
  private:
   struct Message {
     int to;
+    size_t in_port;
     double first_byte_at;    // of what is still to come over the receiving port
     double copy_in_seconds;  // on that port; 0 inside a node
     double receive_overhead_seconds;
@@ -103,6 +105,12 @@ class Simulation {
     return model_.topology.link(LevelBetween(place(a), place(b)));
   }
 
+  // What a message from or to a position goes through.
+  size_t PortOf(int position, bool is_inside_node) const {
+    const auto index = static_cast<size_t>(position);
+    return is_inside_node ? num_node_ports_ + index : port_of_[index];
+  }
+
   void Occupy(int position, double earliest, double seconds) {
     double& free_at = At(free_at_, position);
     free_at = std::max(earliest, free_at);
@@ -116,14 +124,18 @@ class Simulation {
         std::max(0.0, link.latency_seconds - link.send_overhead_seconds - link.receive_overhead_seconds);
     Message message = {.to = move.peer, .receive_overhead_seconds = link.receive_overhead_seconds};
     if (move.content == Content::kForest) message.merge_seconds = MergeSeconds(model_, bytes);
-    if (At(node_of_, plan.position) == At(node_of_, move.peer)) {
+    const bool is_inside_node = At(node_of_, plan.position) == At(node_of_, move.peer);
+    const bool has_own_links = model_.topology.has_own_links;
+    if (is_inside_node && !has_own_links) {
       Occupy(plan.position, 0, link.send_overhead_seconds + copy_seconds);
       message.first_byte_at = At(free_at_, plan.position) + way_seconds;
       return message;
     }
     Occupy(plan.position, 0, link.send_overhead_seconds);
-    double& out_free_at = out_free_at_[At(port_of_, plan.position)];
-    const double leaves_at = std::max(At(free_at_, plan.position), out_free_at);
+    message.in_port = PortOf(move.peer, is_inside_node);
+    double& out_free_at = out_free_at_[PortOf(plan.position, is_inside_node)];
+    const double awaited_at = has_own_links ? At(round_began_at_, move.peer) : 0;
+    const double leaves_at = std::max({At(free_at_, plan.position), awaited_at, out_free_at});
     out_free_at = leaves_at + copy_seconds;
     // The first byte may be received while the last is still being sent.
     message.first_byte_at = leaves_at + way_seconds;
@@ -133,6 +145,7 @@ class Simulation {
 
   // The sends of all ranks. The rank that is free first goes first; among those, the one that has sent the least.
   std::vector<Message> SendAll(size_t round_index) {
+    round_began_at_ = free_at_;
     using Turn = std::tuple<double, size_t, int>;  // free at, messages posted, position
     std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
     for (const Plan& plan : plans_) turns.emplace(At(free_at_, plan.position), 0, plan.position);
@@ -159,7 +172,7 @@ class Simulation {
     for (Message& message : messages) {
       message.arrives_at = message.first_byte_at;
       if (message.copy_in_seconds > 0) {
-        double& in_free_at = in_free_at_[At(port_of_, message.to)];
+        double& in_free_at = in_free_at_[message.in_port];
         in_free_at = std::max(in_free_at, message.first_byte_at) + message.copy_in_seconds;
         message.arrives_at = in_free_at;
       }
@@ -178,11 +191,13 @@ class Simulation {
   std::span<const Plan> plans_;
   const CostModel& model_;
   const Sizes& sizes_;
-  std::vector<double> free_at_;      // by position
-  std::vector<size_t> node_of_;      // by position
-  std::vector<size_t> port_of_;      // by position; ports are numbered through all nodes
-  std::vector<double> out_free_at_;  // by port
-  std::vector<double> in_free_at_;   // by port
+  std::vector<double> free_at_;         // by position
+  std::vector<double> round_began_at_;  // by position: when its receives were posted
+  std::vector<size_t> node_of_;         // by position
+  std::vector<size_t> port_of_;         // by position; ports are numbered through all nodes
+  size_t num_node_ports_ = 0;
+  std::vector<double> out_free_at_;  // by port: those of nodes, then the own links of positions
+  std::vector<double> in_free_at_;   // likewise
   std::vector<Cores> cores_;         // by node
 };
 
@@ -204,6 +219,13 @@ double PredictSeconds(std::span<const Plan> plans, const CostModel& model, const
 double PredictSecondsOfEqualMessages(std::span<const Plan> plans, const CostModel& model, int64_t message_bytes) {
   PANDO_CHECK(plans.size() == model.topology.places.size());
   const Sizes sizes = {.of_message = [&](const Plan&, const Move&) { return message_bytes; },
+                       .of_finished_states = [](const Plan&) { return 0; }};
+  return Simulation(plans, model, sizes).Run();
+}
+
+double PredictSecondsOfShares(std::span<const Plan> plans, const CostModel& model, int64_t share_bytes) {
+  PANDO_CHECK(plans.size() == model.topology.places.size());
+  const Sizes sizes = {.of_message = [&](const Plan&, const Move& move) { return share_bytes * move.ranks.size(); },
                        .of_finished_states = [](const Plan&) { return 0; }};
   return Simulation(plans, model, sizes).Run();
 }

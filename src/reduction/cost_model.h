@@ -6,7 +6,8 @@
 //
 // How the time of a plan is made up:
 //   - A rank does one thing at a time: post a send, take in a receive, join. Posting and taking in cost the link's
-//     overheads, and inside a node also the copy (bytes / bandwidth) at the sender.
+//     overheads, and inside a node also the copy (bytes / bandwidth) at the sender, unless its ranks have links of
+//     their own (RankTopology::has_own_links): those are then as ports.
 //   - A message alone takes latency + bytes / bandwidth from the call that sends it to the return of the one that
 //     receives it. Of the latency, what is not overhead is spent on the way.
 //   - Between nodes, the messages of the ranks that use one port (RankTopology::ports_per_node) share it, one after the
@@ -42,6 +43,9 @@ double PredictSeconds(std::span<const Plan> plans, const CostModel& model, const
 
 // The same where every message has `message_bytes`, whatever it carries, and finishing costs nothing.
 double PredictSecondsOfEqualMessages(std::span<const Plan> plans, const CostModel& model, int64_t message_bytes);
+
+// The same where a message has `share_bytes` for each of the ranks that its move names.
+double PredictSecondsOfShares(std::span<const Plan> plans, const CostModel& model, int64_t share_bytes);
 
 }  // namespace pando
 

@@ -46,6 +46,10 @@ struct RankTopology {
   // Links of each node to the others. The i-th rank of a node, in the order of OrderRanks, uses port i mod
   // ports_per_node.
   int ports_per_node = 1;
+  // Of a described platform (src/planning/platform.h): inside a node, too, every rank has a link of its own, in each
+  // direction, that moves bytes by itself; and a message is on its way once its receiver waits for it. Else a sender
+  // copies, and sends ahead.
+  bool has_own_links = false;
 
   int num_ranks() const { return static_cast<int>(places.size()); }
   const LinkModel& link(LinkLevel level) const { return links[static_cast<size_t>(level)]; }
