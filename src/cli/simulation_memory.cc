@@ -26,7 +26,7 @@ double StateBytes(const SimulationJob& job) {
 // Messages that are under way at once, of all ranks.
 double MessagesUnderWay(const SimulationJob& job) {
   const double num_ranks = job.num_ranks;
-  const bool may_be_direct = job.layers || job.strategy == "direct" || job.strategy == "tree";
+  const bool may_be_direct = job.strategy == "direct" || job.strategy == "tree";
   double messages = may_be_direct ? num_ranks * num_ranks : 32 * num_ranks;
   if (job.strategy == "ring") {
     // Its first hop sends the pages of all shards, each by itself.
