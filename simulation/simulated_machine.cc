@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "simulation/hollow_memory.h"
+#include "simulation/simulated_mpi.h"
 #include "simulation/simulated_time.h"
-#include "simulation/simulated_waiting.h"
 
 namespace pando {
 namespace {
@@ -54,6 +54,15 @@ s4u::SplitDuplexLink* MakeLink(s4u::NetZone* zone, const std::string& name, doub
   link->set_latency(latency_seconds);
   link->seal();
   return link;
+}
+
+MPI_User_function* timed_function = nullptr;
+
+void RunTimedFunction(void* in, void* inout, int* count, MPI_Datatype* type) {
+  timed_function(in, inout, count, type);
+  int element_bytes = 0;
+  MPI_Type_size(*type, &element_bytes);
+  Spend(static_cast<double>(*count) * element_bytes * Device().merge_seconds_per_byte());
 }
 
 using Direction = s4u::LinkInRoute::Direction;
@@ -208,6 +217,11 @@ int WaitInsteadOfTest(int count, MPI_Request* requests, int* num_finished, int* 
     TakeIn(SimulatedMachine::LinkFrom(status.MPI_SOURCE).receive_overhead_seconds);
   }
   return MPI_SUCCESS;
+}
+
+int CreateTimedOperator(MPI_User_function* function, int commutes, MPI_Op* op) {
+  timed_function = function;
+  return PMPI_Op_create(RunTimedFunction, commutes, op);
 }
 
 }  // namespace pando

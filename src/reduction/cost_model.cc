@@ -7,12 +7,18 @@
 #include <tuple>
 
 #include "src/base/check.h"
+#include "src/reduction/canonical_tree.h"
+#include "src/reduction/shared_port.h"
 
 namespace pando {
 namespace {
 
 double MergeSeconds(const CostModel& model, int64_t bytes) {
   return static_cast<double>(bytes) * model.merge_seconds_per_byte;
+}
+
+int64_t StateBytesOfRow(const MessageShape& shape) {
+  return static_cast<int64_t>(sizeof(float)) * (shape.head_dim + 2);
 }
 
 // The cores of one node, each free from some time on.
@@ -40,6 +46,7 @@ class Cores {
 // What is simulated, in bytes.
 struct Sizes {
   std::function<int64_t(const Plan& plan, const Move& move)> of_message;
+  std::function<int64_t(const Plan& plan, const Round& round)> of_merges;  // called once for each round, in their order
   std::function<int64_t(const Plan& plan)> of_finished_states;
 };
 
@@ -77,19 +84,23 @@ class Simulation {
         if (plan.finish_before != round_index) continue;
         Occupy(plan.position, 0, MergeSeconds(model_, sizes_.of_finished_states(plan)));
       }
-      if (round_index < num_rounds) ReceiveAll(SendAll(round_index));
+      if (round_index == num_rounds) break;
+      ReceiveAll(SendAll(round_index));
+      MergeAll(round_index);
     }
     return std::ranges::max(free_at_);
   }
 
  private:
   struct Message {
+    int from;
     int to;
-    size_t in_port;
-    double first_byte_at;    // of what is still to come over the receiving port
-    double copy_in_seconds;  // on that port; 0 inside a node
+    double way_seconds;  // from port to port
     double receive_overhead_seconds;
-    double merge_seconds;
+    size_t out_port;
+    size_t in_port;
+    PortUse out;  // 0 seconds where it goes through no port
+    PortUse in;
     double arrives_at;  // the last byte
   };
 
@@ -120,27 +131,20 @@ class Simulation {
   Message Send(const Plan& plan, const Move& move, int64_t bytes) {
     const LinkModel& link = LinkBetween(plan.position, move.peer);
     const double copy_seconds = static_cast<double>(bytes) / link.bytes_per_second;
-    const double way_seconds =
-        std::max(0.0, link.latency_seconds - link.send_overhead_seconds - link.receive_overhead_seconds);
-    Message message = {.to = move.peer, .receive_overhead_seconds = link.receive_overhead_seconds};
-    if (move.content == Content::kForest) message.merge_seconds = MergeSeconds(model_, bytes);
     const bool is_inside_node = At(node_of_, plan.position) == At(node_of_, move.peer);
     const bool has_own_links = model_.topology.has_own_links;
-    if (is_inside_node && !has_own_links) {
-      Occupy(plan.position, 0, link.send_overhead_seconds + copy_seconds);
-      message.first_byte_at = At(free_at_, plan.position) + way_seconds;
-      return message;
-    }
-    Occupy(plan.position, 0, link.send_overhead_seconds);
-    message.in_port = PortOf(move.peer, is_inside_node);
-    double& out_free_at = out_free_at_[PortOf(plan.position, is_inside_node)];
+    const bool has_port = has_own_links || !is_inside_node;
+    Occupy(plan.position, 0, link.send_overhead_seconds + (has_port ? 0 : copy_seconds));
     const double awaited_at = has_own_links ? At(round_began_at_, move.peer) : 0;
-    const double leaves_at = std::max({At(free_at_, plan.position), awaited_at, out_free_at});
-    out_free_at = leaves_at + copy_seconds;
-    // The first byte may be received while the last is still being sent.
-    message.first_byte_at = leaves_at + way_seconds;
-    message.copy_in_seconds = copy_seconds;
-    return message;
+    return {
+        .from = plan.position,
+        .to = move.peer,
+        .way_seconds = std::max(0.0, link.latency_seconds - link.send_overhead_seconds - link.receive_overhead_seconds),
+        .receive_overhead_seconds = link.receive_overhead_seconds,
+        .out_port = PortOf(plan.position, is_inside_node),
+        .in_port = PortOf(move.peer, is_inside_node),
+        .out = {.begins_at = std::max(At(free_at_, plan.position), awaited_at),
+                .seconds = has_port ? copy_seconds : 0}};
   }
 
   // The sends of all ranks. The rank that is free first goes first; among those, the one that has sent the least.
@@ -164,28 +168,60 @@ class Simulation {
     return messages;
   }
 
-  // Takes the messages in, those between nodes over the receiver's port, and joins what a rank has received once
-  // the last is there.
-  void ReceiveAll(std::vector<Message> messages) {
-    std::ranges::stable_sort(messages, {}, &Message::first_byte_at);
-    std::vector<double> merge_seconds(plans_.size(), 0.0);
+  // Runs all messages of a round through their ports; a port is free for a round once the one before is through.
+  static void SharePorts(std::vector<Message>& messages, size_t Message::*port, PortUse Message::*use,
+                         std::vector<double>& free_at) {
+    std::vector<std::vector<PortUse*>> uses_of(free_at.size());
     for (Message& message : messages) {
-      message.arrives_at = message.first_byte_at;
-      if (message.copy_in_seconds > 0) {
-        double& in_free_at = in_free_at_[message.in_port];
-        in_free_at = std::max(in_free_at, message.first_byte_at) + message.copy_in_seconds;
-        message.arrives_at = in_free_at;
+      PortUse& one = message.*use;
+      one.ends_at = one.begins_at;
+      if (one.seconds > 0) uses_of[message.*port].push_back(&one);
+    }
+    std::vector<PortUse> uses;
+    for (size_t i = 0; i < uses_of.size(); ++i) {
+      uses.clear();
+      for (PortUse* one : uses_of[i]) {
+        one->begins_at = std::max(one->begins_at, free_at[i]);
+        uses.push_back(*one);
+      }
+      SharePort(uses);
+      for (size_t k = 0; k < uses.size(); ++k) {
+        *uses_of[i][k] = uses[k];
+        free_at[i] = std::max(free_at[i], uses[k].ends_at);
       }
     }
+  }
+
+  void Carry(std::vector<Message>& messages) {
+    SharePorts(messages, &Message::out_port, &Message::out, out_free_at_);
+    // The first byte may be received while the last is still being sent.
+    for (Message& message : messages) {
+      message.in = {.begins_at = message.out.begins_at + message.way_seconds, .seconds = message.out.seconds};
+    }
+    SharePorts(messages, &Message::in_port, &Message::in, in_free_at_);
+    for (Message& message : messages) {
+      message.arrives_at = std::max(message.in.ends_at, message.out.ends_at + message.way_seconds);
+    }
+  }
+
+  void ReceiveAll(std::vector<Message> messages) {
+    Carry(messages);
     std::ranges::stable_sort(messages, {}, &Message::arrives_at);
     for (const Message& message : messages) {
       Occupy(message.to, message.arrives_at, message.receive_overhead_seconds);
-      At(merge_seconds, message.to) += message.merge_seconds;
+      // Nothing is buffered between own links: a sender is done when the receiver is.
+      if (model_.topology.has_own_links) Occupy(message.from, message.arrives_at, 0);
     }
+  }
+
+  void MergeAll(size_t round_index) {
     std::vector<int> positions(plans_.size());
     std::iota(positions.begin(), positions.end(), 0);
     std::ranges::stable_sort(positions, {}, [&](int position) { return At(free_at_, position); });
-    for (const int position : positions) Occupy(position, 0, At(merge_seconds, position));
+    for (const int position : positions) {
+      const Plan& plan = plans_[static_cast<size_t>(position)];
+      Occupy(position, 0, MergeSeconds(model_, sizes_.of_merges(plan, plan.rounds[round_index])));
+    }
   }
 
   std::span<const Plan> plans_;
@@ -201,24 +237,62 @@ class Simulation {
   std::vector<Cores> cores_;         // by node
 };
 
+// What ranks merge as they join forests, in bytes: one state for each subtree that is no longer one of its own.
+class Joins {
+ public:
+  Joins(std::span<const Plan> plans, const CostModel& model, const MessageShape& shape)
+      : ownership_(model.ownership), shape_(shape) {
+    for (const Plan& plan : plans) held_.push_back({plan.position, plan.position + 1});
+  }
+
+  int64_t MergedBytes(const Plan& plan, const Round& round) {
+    RankRange& held = held_[static_cast<size_t>(plan.position)];
+    int64_t num_subtrees = NumSubtrees(held);
+    int64_t num_rows = 0;
+    for (const Move& move : round.receives) {
+      if (move.content != Content::kForest) continue;
+      num_subtrees += NumSubtrees(move.ranks);
+      num_rows = RowsOf(move.rows, plan.row_parts, shape_.num_rows).size();
+      held = {std::min(held.begin, move.ranks.begin), std::max(held.end, move.ranks.end)};
+    }
+    return (num_subtrees - NumSubtrees(held)) * num_rows * StateBytesOfRow(shape_);
+  }
+
+ private:
+  int64_t NumSubtrees(RankRange ranks) const {
+    return static_cast<int64_t>(ForestOf(SlotsOf(ranks, ownership_)).size());
+  }
+
+  std::span<const SlotRange> ownership_;
+  MessageShape shape_;
+  std::vector<RankRange> held_;  // by position: whose slots are in its forest
+};
+
 }  // namespace
 
 double PredictSeconds(std::span<const Plan> plans, const CostModel& model, const MessageShape& shape) {
   PANDO_CHECK(plans.size() == model.topology.places.size() && plans.size() == model.ownership.size());
+  Joins joins(plans, model, shape);
   const Sizes sizes = {
       .of_message = [&](const Plan& plan,
                         const Move& move) { return MessageBytes(move, plan.row_parts, shape, model.ownership); },
+      .of_merges = [&](const Plan& plan, const Round& round) { return joins.MergedBytes(plan, round); },
       .of_finished_states =
           [&](const Plan& plan) {
-            const int64_t num_rows = RowsOf(plan.finish_rows, plan.row_parts, shape.num_rows).size();
-            return static_cast<int64_t>(sizeof(float)) * num_rows * (shape.head_dim + 2);
+            return RowsOf(plan.finish_rows, plan.row_parts, shape.num_rows).size() * StateBytesOfRow(shape);
           }};
   return Simulation(plans, model, sizes).Run();
 }
 
 double PredictSecondsOfEqualMessages(std::span<const Plan> plans, const CostModel& model, int64_t message_bytes) {
   PANDO_CHECK(plans.size() == model.topology.places.size());
+  const auto is_forest = [](const Move& move) { return move.content == Content::kForest; };
   const Sizes sizes = {.of_message = [&](const Plan&, const Move&) { return message_bytes; },
+                       .of_merges =
+                           [&](const Plan&, const Round& round) {
+                             return message_bytes *
+                                    static_cast<int64_t>(std::ranges::count_if(round.receives, is_forest));
+                           },
                        .of_finished_states = [](const Plan&) { return 0; }};
   return Simulation(plans, model, sizes).Run();
 }
@@ -226,6 +300,7 @@ double PredictSecondsOfEqualMessages(std::span<const Plan> plans, const CostMode
 double PredictSecondsOfShares(std::span<const Plan> plans, const CostModel& model, int64_t share_bytes) {
   PANDO_CHECK(plans.size() == model.topology.places.size());
   const Sizes sizes = {.of_message = [&](const Plan&, const Move& move) { return share_bytes * move.ranks.size(); },
+                       .of_merges = [](const Plan&, const Round&) { return 0; },
                        .of_finished_states = [](const Plan&) { return 0; }};
   return Simulation(plans, model, sizes).Run();
 }

@@ -10,10 +10,11 @@
 //     their own (RankTopology::has_own_links): those are then as ports.
 //   - A message alone takes latency + bytes / bandwidth from the call that sends it to the return of the one that
 //     receives it. Of the latency, what is not overhead is spent on the way.
-//   - Between nodes, the messages of the ranks that use one port (RankTopology::ports_per_node) share it, one after the
-//     other, on the way out and on the way in.
+//   - Between nodes, the messages of the ranks that use one port (RankTopology::ports_per_node) share its bandwidth, on
+//     the way out and on the way in (shared_port.h).
+//   - Over links of their own, a message leaves once its receiver awaits it, and its sender goes on once it is there.
 //   - Where a node has fewer cores than ranks, its ranks wait for a core.
-//   - Joining costs merge_seconds_per_byte of what is received; so does finishing.
+//   - Joining costs merge_seconds_per_byte of the states that are merged; so does finishing.
 // Rounds are taken one after the other, and in a round the earliest rank goes first: where ranks drift apart by more
 // than a round, who comes first on a shared link is approximate.
 #ifndef PANDO_SRC_REDUCTION_COST_MODEL_H_
@@ -41,10 +42,11 @@ struct CostModel {
 // Until the last rank has the result, all ranks starting together. `plans` are those of all ranks, by position.
 double PredictSeconds(std::span<const Plan> plans, const CostModel& model, const MessageShape& shape);
 
-// The same where every message has `message_bytes`, whatever it carries, and finishing costs nothing.
+// The same where every message has `message_bytes`, whatever it carries, each forest is merged whole, and finishing
+// costs nothing.
 double PredictSecondsOfEqualMessages(std::span<const Plan> plans, const CostModel& model, int64_t message_bytes);
 
-// The same where a message has `share_bytes` for each of the ranks that its move names.
+// The same where a message has `share_bytes` for each of the ranks that its move names, and nothing is merged.
 double PredictSecondsOfShares(std::span<const Plan> plans, const CostModel& model, int64_t share_bytes);
 
 }  // namespace pando

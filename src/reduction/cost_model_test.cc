@@ -116,6 +116,52 @@ TEST(PredictSecondsTest, BothEndsOfALinkAreShared) {
   }
 }
 
+// Rank 0 sends to rank 1, then to rank 2.
+std::vector<Plan> TwoSendPlans() {
+  std::vector<Plan> plans;
+  for (int position = 0; position < 3; ++position) {
+    plans.push_back({.position = position, .num_ranks = 3, .rounds = {{}, {}}});
+  }
+  for (int to = 1; to < 3; ++to) {
+    const auto round = static_cast<size_t>(to - 1);
+    plans[0].rounds[round].sends.push_back({to, Content::kResult, {0, 3}, {0, 1}});
+    plans[static_cast<size_t>(to)].rounds[round].receives.push_back({0, Content::kResult, {0, 3}, {0, 1}});
+  }
+  return plans;
+}
+
+TEST(PredictSecondsTest, OverOwnLinksASendEndsWhenItHasArrived) {
+  CostModel model = InventCluster({1, 1, 1}, kFast, kSlow);
+  const double result_seconds = 1020 / kSlow.bytes_per_second;
+  EXPECT_NEAR(PredictSeconds(TwoSendPlans(), model, kOneKilobyte), 20e-6 + 2 * result_seconds, 1e-12);
+  model.topology.has_own_links = true;
+  EXPECT_NEAR(PredictSeconds(TwoSendPlans(), model, kOneKilobyte), 2 * (20e-6 + result_seconds), 1e-12);
+}
+
+TEST(PredictSecondsTest, WhoIsSentToAtTheSameTimeWaitsForAsLong) {
+  // Rank 0 sends to all, then rank 1 to rank 2: it has waited for its third of rank 0's link as long as the others.
+  std::vector<Plan> plans = StarPlans(/*towards_rank_0=*/false);
+  for (Plan& plan : plans) plan.rounds.emplace_back();
+  plans[1].rounds[1].sends.push_back({2, Content::kResult, {0, 4}, {0, 1}});
+  plans[2].rounds[1].receives.push_back({1, Content::kResult, {0, 4}, {0, 1}});
+  const CostModel model = InventCluster({1, 1, 1, 1}, kFast, kSlow);
+  const double result_seconds = 1020 / kSlow.bytes_per_second;
+  EXPECT_NEAR(PredictSeconds(plans, model, kOneKilobyte), 2 * 20e-6 + 3 * 10.24e-6 + result_seconds, 1e-12);
+}
+
+TEST(PredictSecondsTest, EveryMergeOfAJoinIsCounted) {
+  const LinkModel free = {.latency_seconds = 0, .bytes_per_second = 1e18};
+  CostModel model = InventCluster({1, 1}, free, free);
+  model.merge_seconds_per_byte = 1e-9;
+  const double state_seconds = 1.024e-6;
+  // [0, 3) and [3, 8) of 8 slots are forests of two subtrees each: three merges to the root, then finishing.
+  model.ownership = {{0, 3}, {3, 8}};
+  EXPECT_NEAR(Predict(Schedule::kButterfly, model, kOneKilobyte), 4 * state_seconds, 1e-12);
+  // Two of equal size: one merge.
+  model.ownership = {{0, 4}, {4, 8}};
+  EXPECT_NEAR(Predict(Schedule::kButterfly, model, kOneKilobyte), 2 * state_seconds, 1e-12);
+}
+
 TEST(PredictSecondsTest, SendersThatTakeTurnsDoNotWaitAtTheReceivers) {
   const CostModel model = InventCluster({1, 1, 1, 1}, kFast, kSlow);
   EXPECT_NEAR(Predict(Schedule::kDirect, model, kOneKilobyte), 20e-6 + 3 * 10.24e-6, 1e-9);
