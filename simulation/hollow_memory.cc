@@ -67,8 +67,7 @@ AlignedBuffer::~AlignedBuffer() {
 Result<AlignedBuffer> AlignedBuffer::Allocate(size_t bytes, std::string_view purpose) {
   AlignedBuffer buffer;
   if (bytes == 0) return buffer;
-  // What travels in an allreduce says in its bytes which slots it is of, and the operator reads them.
-  const bool is_hollow = bytes >= kHollowBytes && purpose != "the operand of an allreduce";
+  const bool is_hollow = bytes >= kHollowBytes;
   void* mapped = mmap(nullptr, bytes, is_hollow ? PROT_NONE : PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return Refused(purpose, bytes);

@@ -13,7 +13,7 @@ namespace pando {
 // time that the link between its ranks demands of the receiver (SimGrid charges that only for MPI_Recv).
 int WaitInsteadOfTest(int count, MPI_Request* requests, int* num_finished, int* finished, MPI_Status* statuses);
 
-// As MPI_Op_create, for one operator, which then takes the time that the device needs to merge its operands.
+// As MPI_Op_create, but the operator only takes the time that the device would to merge its operands.
 int CreateTimedOperator(MPI_User_function* function, int commutes, MPI_Op* op);
 
 }  // namespace pando

@@ -36,7 +36,7 @@ double MessagesUnderWay(const SimulationJob& job) {
   return messages;
 }
 
-// What MPI's own allreduce works in: operands have room for the largest forest, and they are never hollow.
+// What MPI's own allreduce works in: copies of operands that have room for the largest forest. Those are never hollow.
 double AllreduceBytes(const SimulationJob& job) {
   const double levels = std::bit_width(static_cast<unsigned>(job.num_ranks));
   const double operand_bytes = std::max(1.0, 2 * levels) * StateBytes(job);
