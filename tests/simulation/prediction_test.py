@@ -65,12 +65,12 @@ class PredictionTest(unittest.TestCase):
                         self.assertAlmostEqual(seconds, expected, delta=1e-3 * expected + envelope)
 
     def test_the_chosen_schedule_is_about_the_fastest(self):
-        # Powers of two and others, a node and several, one row and many.
-        places = [("dgx-h100", ranks) for ranks in (2, 3, 6, 8, 16, 24)]
+        # Powers of two and others, a node and several, nodes used in full and in part, one row and many.
+        places = [("dgx-h100", ranks) for ranks in (2, 3, 5, 6, 8, 9, 12, 13, 15, 16, 17, 24, 33)]
         places += [("cpu-10g", ranks) for ranks in (2, 5, 8, 13, 32)]
         places += [("cloud-regions", 12), ("mi300x", 8), ("rtx-4090", 2), ("cpu-1g", 8), ("cpu-100g", 8)]
         points = [(platform, ranks, (("num_heads", heads), ("strategy", strategy)))
-                  for (platform, ranks), heads, strategy in itertools.product(places, (1, 32, 512), ["tree", *SCHEDULES])]
+                  for (platform, ranks), heads, strategy in itertools.product(places, (1, 64, 512), ["tree", *SCHEDULES])]
         results = simulate_all(points)
 
         def merge_seconds(platform, ranks, heads, strategy):
@@ -78,7 +78,7 @@ class PredictionTest(unittest.TestCase):
             return result["step_seconds"] - result["kv_seconds"]
 
         chosen = set()
-        for (platform, ranks), heads in itertools.product(places, (1, 32, 512)):
+        for (platform, ranks), heads in itertools.product(places, (1, 64, 512)):
             seconds = {schedule: merge_seconds(platform, ranks, heads, schedule) for schedule in SCHEDULES}
             best = min(seconds, key=seconds.get)
             with self.subTest(platform=platform, ranks=ranks, heads=heads, best=best):
@@ -96,7 +96,7 @@ class PredictionTest(unittest.TestCase):
                                       str(ranks), "-o", "json"], capture_output=True, text=True, timeout=60, check=True)
                 planned = json.loads(run.stdout)[0]
                 self.assertEqual(planned["schedule"], simulated["schedule"])
-                for part, tolerance in (("weight", 0.02), ("kv", 0.001), ("gather", 0.15), ("merge", 0.25), ("step", 0.1)):
+                for part, tolerance in (("weight", 0.02), ("kv", 0.001), ("gather", 0.1), ("merge", 0.15), ("step", 0.05)):
                     name = {"weight": "weights_ms", "step": "ms_per_token"}.get(part, f"{part}_ms")
                     milliseconds = 1e3 * simulated[f"{part}_seconds"]
                     self.assertAlmostEqual(planned[name], milliseconds, delta=tolerance * milliseconds + 0.002, msg=part)
