@@ -22,7 +22,7 @@ using test_support::ShardedCase;
 using test_support::UnevenRanges;
 
 // One rank's part of a step.
-void ExpectMerges(const ShardedCase& problem, const RankGroup& group, ThreadPool& pool) {
+void ExpectAllreduces(const ShardedCase& problem, const RankGroup& group, ThreadPool& pool) {
   ShardAttention attention(problem.rule());
   ForestStates forest;
   ASSERT_TRUE(attention.Decode(problem.cache(group.position()), problem.blocks(), pool, forest).ok());
@@ -33,35 +33,38 @@ void ExpectMerges(const ShardedCase& problem, const RankGroup& group, ThreadPool
   EXPECT_TRUE(problem.IsExpected(root)) << "rank " << group.transport.rank() << " of " << group.num_ranks();
 }
 
-void ExpectSameBits(const CaseOptions& options, const std::vector<SlotRange>& ownership) {
+void ExpectAllreducesToSameBits(const CaseOptions& options, const std::vector<SlotRange>& ownership) {
   const ShardedCase problem(options, ownership);
   const int num_ranks = static_cast<int>(ownership.size());
   for (const RankOrder& order : {IdentityOrder(num_ranks), ReversedOrder(num_ranks)}) {
-    RunRanks(problem, order, [&](const RankGroup& group, ThreadPool& pool) { ExpectMerges(problem, group, pool); });
+    RunRanks(problem, order, [&](const RankGroup& group, ThreadPool& pool) { ExpectAllreduces(problem, group, pool); });
   }
 }
 
 TEST(AllreduceMergeTest, SameBitsOnAnyRankCount) {
   for (const int num_ranks : {1, 2, 3, 4, 5, 6, 7, 8, 16}) {
-    ExpectSameBits({.lengths = {300, 1, 70}}, EqualRanges(16, num_ranks).value());
+    ExpectAllreducesToSameBits({.lengths = {300, 1, 70}}, EqualRanges(16, num_ranks).value());
   }
 }
 
 TEST(AllreduceMergeTest, SameBitsWithUnevenAndEmptyShards) {
-  for (const int num_ranks : {2, 3, 4, 5, 8}) ExpectSameBits({.lengths = {300, 5}}, UnevenRanges(16, num_ranks));
+  for (const int num_ranks : {2, 3, 4, 5, 8})
+    ExpectAllreducesToSameBits({.lengths = {300, 5}}, UnevenRanges(16, num_ranks));
 }
 
 // So many rows that several threads join them.
-TEST(AllreduceMergeTest, SameBitsOnManyThreads) { ExpectSameBits({.num_queries = 290}, UnevenRanges(16, 3)); }
+TEST(AllreduceMergeTest, SameBitsOnManyThreads) {
+  ExpectAllreducesToSameBits({.num_queries = 290}, UnevenRanges(16, 3));
+}
 
 TEST(AllreduceMergeTest, SendsRowsWithoutTheirPadding) {
   const CaseOptions options{.head_dim = 24, .num_queries = 5};
-  ExpectSameBits(options, EqualRanges(16, 3).value());
+  ExpectAllreducesToSameBits(options, EqualRanges(16, 3).value());
 
   const std::vector<SlotRange> ownership = EqualRanges(16, 8).value();
   const ShardedCase problem(options, ownership);
   RunRanks(problem, IdentityOrder(8), [&](const RankGroup& group, ThreadPool& pool) {
-    ExpectMerges(problem, group, pool);
+    ExpectAllreduces(problem, group, pool);
     // Recursive doubling among 8: three messages of all rows.
     const uint64_t row_bytes = 8 + static_cast<uint64_t>(MaxForestSubtrees(ownership)) * (24 + 2) * 4;
     EXPECT_EQ(group.transport.traffic().messages_sent, 3u);
@@ -124,7 +127,7 @@ RC_GTEST_PROP(AllreduceMergeProperty, SameBitsHoweverTheSlotsAreDealt, ()) {
   for (int rank = 0; rank < num_ranks; ++rank) weights.push_back(*rc::gen::inRange(0, 4));
   weights[0] += 1;  // somebody must own slots
   const CaseOptions options{.lengths = {*rc::gen::inRange(1, 400)}, .num_queries = *rc::gen::inRange(1, 4)};
-  ExpectSameBits(options, WeightedRanges(16, weights).value());
+  ExpectAllreducesToSameBits(options, WeightedRanges(16, weights).value());
 }
 
 }  // namespace

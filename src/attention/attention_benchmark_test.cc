@@ -11,13 +11,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-AttentionBenchmarkOptions Small() {
+AttentionBenchmarkOptions SmallAttention() {
   return {
       .num_heads = 4, .num_kv_heads = 2, .head_dim = 64, .context = 300, .num_threads = 2, .batch = 2, .repeats = 3};
 }
 
 TEST(AttentionBenchmarkTest, FiguresFitTogether) {
-  const AttentionBenchmarkRow row = RunAttentionBenchmark(Small()).value();
+  const AttentionBenchmarkRow row = RunAttentionBenchmark(SmallAttention()).value();
   EXPECT_GT(row.median_us, 0);
   EXPECT_GE(row.spread_us, 0);
   EXPECT_GT(row.straight_pass_us, 0);
@@ -27,7 +27,7 @@ TEST(AttentionBenchmarkTest, FiguresFitTogether) {
 }
 
 TEST(AttentionBenchmarkTest, PrefillFiguresFitTogether) {
-  const PrefillBenchmarkRow row = RunPrefillBenchmark(Small()).value();
+  const PrefillBenchmarkRow row = RunPrefillBenchmark(SmallAttention()).value();
   // 2 sequences x 300 * 301 / 2 pairs x 4 heads x 64 dims x 4 operations.
   EXPECT_NEAR(row.gflop_per_s * row.median_us * 1e3, 2.0 * 300 * 301 / 2 * 4 * 64 * 4, 1);
   EXPECT_NEAR(row.percent_of_fma, 100 * row.gflop_per_s / row.fma_gflop_per_s, 1e-9);
@@ -35,7 +35,7 @@ TEST(AttentionBenchmarkTest, PrefillFiguresFitTogether) {
 
 TEST(AttentionBenchmarkTest, RefusesWhatDoesNotFit) {
   const auto message = [](auto change) {
-    AttentionBenchmarkOptions options = Small();
+    AttentionBenchmarkOptions options = SmallAttention();
     change(options);
     const Status status = RunAttentionBenchmark(options).status();
     EXPECT_NE(status.code(), StatusCode::kOk);

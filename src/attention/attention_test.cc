@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "src/base/random.h"
 #include "src/base/testing/allocation_counter.h"
 #include "src/base/testing/bits.h"
+#include "src/base/testing/floats.h"
 #include "src/kernels/kv_page.h"
 #include "src/kernels/reference/attention_reference.h"
 #include "src/kernels/simd_target.h"
@@ -21,17 +21,11 @@
 namespace pando {
 namespace {
 
+using ::pando::test_support::Normals;
 using ::pando::test_support::SameBits;
 using ::testing::HasSubstr;
 
 constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0};
-
-std::vector<float> Normals(size_t count, uint64_t seed) {
-  Random random(seed);
-  std::vector<float> values(count);
-  for (float& value : values) value = random.Normal();
-  return values;
-}
 
 // Random tokens of one sequence; every prefix of it is the same for every test.
 struct Tokens {

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 const std::vector<std::string> kAllStrategies = {"tree",           "butterfly", "two-level", "direct",
                                                  "reduce-scatter", "allreduce", "paper",     "ring"};
 
-DecodeBenchmarkOptions Small() {
+DecodeBenchmarkOptions SmallDecode() {
   DecodeBenchmarkOptions options;
   options.num_heads = 4;
   options.num_kv_heads = 2;
@@ -51,7 +51,7 @@ Result<std::vector<DecodeBenchmarkRow>> Rows(int64_t num_ranks, const DecodeBenc
 TEST(DecodeBenchmarkTest, SameBitsForAllButPaperOnAnyNumberOfRanks) {
   std::set<uint64_t> fingerprints;
   std::set<uint64_t> of_paper;
-  DecodeBenchmarkOptions options = Small();
+  DecodeBenchmarkOptions options = SmallDecode();
   options.context = 4000;  // tokens in nearly all slots, so on every rank
   for (const int64_t num_ranks : {1, 2, 3, 5}) {
     const Result<std::vector<DecodeBenchmarkRow>> rows = Rows(num_ranks, options);
@@ -68,7 +68,7 @@ TEST(DecodeBenchmarkTest, SameBitsForAllButPaperOnAnyNumberOfRanks) {
 }
 
 TEST(DecodeBenchmarkTest, FiguresFitTogether) {
-  const std::vector<DecodeBenchmarkRow> rows = Rows(2, Small()).value();
+  const std::vector<DecodeBenchmarkRow> rows = Rows(2, SmallDecode()).value();
   for (const DecodeBenchmarkRow& row : rows) {
     EXPECT_EQ(row.context, 700) << row.strategy;
     EXPECT_EQ(row.repeats, 3) << row.strategy;
@@ -86,7 +86,7 @@ TEST(DecodeBenchmarkTest, FiguresFitTogether) {
 
 // 700 tokens are 11 chunks, in slots 0 to 10: all of them belong to rank 0 of two.
 TEST(DecodeBenchmarkTest, BytesAndMemoryAreCounted) {
-  DecodeBenchmarkOptions options = Small();
+  DecodeBenchmarkOptions options = SmallDecode();
   options.strategies = {"ring", "direct", "paper"};  // ring first: its buffers are not those of the others
   const std::vector<DecodeBenchmarkRow> rows = Rows(2, options).value();
   const int64_t kv_bytes = 2 * 11 * 64 * 2 * (64 + 64) * 2;  // sequences, chunks, tokens, KV heads, dims, bytes
@@ -101,7 +101,7 @@ TEST(DecodeBenchmarkTest, BytesAndMemoryAreCounted) {
 }
 
 TEST(DecodeBenchmarkTest, RingHoldsTheShardsOfOthers) {
-  DecodeBenchmarkOptions options = Small();
+  DecodeBenchmarkOptions options = SmallDecode();
   options.context = 64 * 64;
   options.strategies = {"tree", "ring"};
   const std::vector<DecodeBenchmarkRow> rows = Rows(4, options).value();
@@ -109,7 +109,7 @@ TEST(DecodeBenchmarkTest, RingHoldsTheShardsOfOthers) {
 }
 
 TEST(DecodeBenchmarkTest, OneTokenAndOneRepeat) {
-  DecodeBenchmarkOptions options = Small();
+  DecodeBenchmarkOptions options = SmallDecode();
   options.context = 1;
   options.repeats = 1;
   const Result<std::vector<DecodeBenchmarkRow>> rows = Rows(3, options);
@@ -119,7 +119,7 @@ TEST(DecodeBenchmarkTest, OneTokenAndOneRepeat) {
 
 TEST(DecodeBenchmarkTest, SaysWhatDoesNotFit) {
   const auto message = [](auto change, int64_t num_ranks = 2) {
-    DecodeBenchmarkOptions options = Small();
+    DecodeBenchmarkOptions options = SmallDecode();
     change(options);
     const Status status = ValidateDecodeBenchmark(options, num_ranks);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
@@ -132,11 +132,11 @@ TEST(DecodeBenchmarkTest, SaysWhatDoesNotFit) {
   EXPECT_THAT(message([](auto& o) { o.strategies = {"tree", "star"}; }), HasSubstr("'star'"));
   EXPECT_THAT(message([](auto& o) { o.num_heads = 3; }), HasSubstr("3 heads"));
   EXPECT_THAT(message([](auto&) {}, 65), HasSubstr("65 ranks"));
-  EXPECT_TRUE(ValidateDecodeBenchmark(Small(), 64).ok());
+  EXPECT_TRUE(ValidateDecodeBenchmark(SmallDecode(), 64).ok());
 }
 
 TEST(DecodeBenchmarkTest, MemoryThatIsNotThereIsSaidBeforeTheCacheIsFilled) {
-  DecodeBenchmarkOptions options = Small();
+  DecodeBenchmarkOptions options = SmallDecode();
   options.context = int64_t{1} << 40;
   const Status status = Rows(2, options).status();
   EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);

@@ -15,10 +15,12 @@
 #include "pando/communicator.h"
 #include "src/base/random.h"
 #include "src/base/testing/bits.h"
+#include "src/base/testing/floats.h"
 
 namespace pando {
 namespace {
 
+using ::pando::test_support::Normals;
 using ::pando::test_support::SameBits;
 using ::testing::HasSubstr;
 
@@ -31,13 +33,6 @@ const AttentionOptions kOptions{.num_heads = 4,
                                 .num_threads = 1};
 constexpr size_t kKvFloats = 2 * 32;
 constexpr size_t kQueryFloats = 4 * 32;
-
-std::vector<float> Normals(size_t count, uint64_t seed) {
-  Random random(seed);
-  std::vector<float> values(count);
-  for (float& value : values) value = random.Normal();
-  return values;
-}
 
 void AppendTokens(Attention& attention, int64_t sequence, int64_t num_tokens, uint64_t seed) {
   for (int64_t layer = 0; layer < kLayers; ++layer) {

@@ -276,8 +276,8 @@ double MergeSecondsPerByte() {
     std::ranges::fill(into, 1.0F);
     const double start = NowSeconds();
     for (int i = 0; i < kMerges; ++i) {
-      Merge({.data = into.data(), .rows = kRows, .head_dim = kHeadDim},
-            {.data = from.data(), .rows = kRows, .head_dim = kHeadDim});
+      Merge(AttentionStateSpan{.data = into.data(), .rows = kRows, .head_dim = kHeadDim},
+            AttentionStateSpan{.data = from.data(), .rows = kRows, .head_dim = kHeadDim});
     }
     each = NowSeconds() - start;
   }

@@ -60,7 +60,7 @@ void ExpectClose(const ShardedCase& problem, AttentionStateSpan root) {
   }
 }
 
-void ExpectMerges(const ShardedCase& problem, const RankGroup& group, ThreadPool& pool) {
+void ExpectPaperMerges(const ShardedCase& problem, const RankGroup& group, ThreadPool& pool) {
   ShardAttention attention(problem.rule());
   ForestStates forest;
   ASSERT_TRUE(attention.Decode(problem.cache(group.position()), problem.blocks(), pool, forest).ok());
@@ -74,7 +74,7 @@ void ExpectMerges(const ShardedCase& problem, const RankGroup& group, ThreadPool
 void ExpectClose(const CaseOptions& options, const std::vector<SlotRange>& ownership) {
   const ShardedCase problem(options, ownership);
   RunRanks(problem, ReversedOrder(static_cast<int>(ownership.size())),
-           [&](const RankGroup& group, ThreadPool& pool) { ExpectMerges(problem, group, pool); });
+           [&](const RankGroup& group, ThreadPool& pool) { ExpectPaperMerges(problem, group, pool); });
 }
 
 TEST(PaperMergeTest, CloseToTheTreeOnAnyRankCount) {
@@ -125,7 +125,7 @@ TEST(PaperMergeTest, ANanShows) {
 TEST(PaperMergeTest, IsThreeCollectives) {
   const ShardedCase problem({.head_dim = 24}, EqualRanges(16, 2).value());
   RunRanks(problem, IdentityOrder(2), [&](const RankGroup& group, ThreadPool& pool) {
-    ExpectMerges(problem, group, pool);
+    ExpectPaperMerges(problem, group, pool);
     EXPECT_EQ(group.transport.traffic().messages_sent, 3u);
     EXPECT_EQ(group.transport.traffic().bytes_sent, problem.shape().num_rows * (24 + 2) * sizeof(float));
   });

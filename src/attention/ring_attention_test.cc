@@ -43,7 +43,7 @@ void ExpectAttends(const ShardedCase& problem, bool prefill, const RankGroup& gr
                                         << " of " << group.num_ranks();
 }
 
-void ExpectSameBits(const CaseOptions& options, const std::vector<SlotRange>& ownership) {
+void ExpectRingGivesSameBits(const CaseOptions& options, const std::vector<SlotRange>& ownership) {
   const ShardedCase problem(options, ownership);
   const int num_ranks = static_cast<int>(ownership.size());
   for (const bool prefill : {false, true}) {
@@ -58,7 +58,7 @@ void ExpectSameBits(const CaseOptions& options, const std::vector<SlotRange>& ow
 TEST(RingAttentionTest, SameBitsOnAnyRankCount) {
   for (const int num_ranks : {1, 2, 3, 4, 5, 6, 7, 8, 16}) {
     for (const int64_t num_queries : {1, 100}) {
-      ExpectSameBits({.num_queries = num_queries}, EqualRanges(16, num_ranks).value());
+      ExpectRingGivesSameBits({.num_queries = num_queries}, EqualRanges(16, num_ranks).value());
     }
   }
 }
@@ -67,41 +67,43 @@ TEST(RingAttentionTest, SameBitsWithUnevenAndEmptyShards) {
   for (const int num_ranks : {2, 3, 4, 5, 8}) {
     // 5 tokens are in one slot: most shards have no page.
     for (const int64_t length : {5, 300}) {
-      ExpectSameBits({.lengths = {length}, .num_queries = 3}, UnevenRanges(16, num_ranks));
+      ExpectRingGivesSameBits({.lengths = {length}, .num_queries = 3}, UnevenRanges(16, num_ranks));
     }
   }
 }
 
 TEST(RingAttentionTest, SameBitsWithEveryKvType) {
   for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0}) {
-    ExpectSameBits({.k_type = type, .v_type = type, .head_dim = 24, .num_queries = 50}, UnevenRanges(16, 3));
+    ExpectRingGivesSameBits({.k_type = type, .v_type = type, .head_dim = 24, .num_queries = 50}, UnevenRanges(16, 3));
   }
-  ExpectSameBits({.k_type = KvType::kQ8_0, .v_type = KvType::kF32, .head_dim = 40}, EqualRanges(16, 2).value());
+  ExpectRingGivesSameBits({.k_type = KvType::kQ8_0, .v_type = KvType::kF32, .head_dim = 40},
+                          EqualRanges(16, 2).value());
 }
 
 TEST(RingAttentionTest, SameBitsWithAnyGroupOfHeads) {
   for (const int64_t num_kv_heads : {1, 3, 6}) {
-    ExpectSameBits({.num_heads = 6, .num_kv_heads = num_kv_heads, .num_queries = 20}, EqualRanges(16, 3).value());
+    ExpectRingGivesSameBits({.num_heads = 6, .num_kv_heads = num_kv_heads, .num_queries = 20},
+                            EqualRanges(16, 3).value());
   }
 }
 
 TEST(RingAttentionTest, SameBitsWithAWindow) {
   for (const int64_t window : {1, 16, 37, 290, 1000}) {
     for (const int64_t num_queries : {1, 60}) {
-      ExpectSameBits({.window = window, .num_queries = num_queries}, EqualRanges(16, 3).value());
+      ExpectRingGivesSameBits({.window = window, .num_queries = num_queries}, EqualRanges(16, 3).value());
     }
   }
 }
 
 TEST(RingAttentionTest, SameBitsForABatchOfDifferentLengths) {
   for (const int64_t window : {0, 40}) {
-    ExpectSameBits({.window = window, .lengths = {300, 1, 700, 16}, .num_queries = 2}, UnevenRanges(16, 4));
+    ExpectRingGivesSameBits({.window = window, .lengths = {300, 1, 700, 16}, .num_queries = 2}, UnevenRanges(16, 4));
   }
 }
 
 TEST(RingAttentionTest, FewerQueriesThanRanks) {
   for (const int64_t num_queries : {1, 2, 7}) {
-    ExpectSameBits({.lengths = {num_queries}, .num_queries = num_queries}, EqualRanges(16, 8).value());
+    ExpectRingGivesSameBits({.lengths = {num_queries}, .num_queries = num_queries}, EqualRanges(16, 8).value());
   }
 }
 
@@ -112,7 +114,7 @@ RC_GTEST_PROP(RingAttentionProperty, SameBitsHoweverTheSlotsAreDealt, ()) {
   CaseOptions options{.window = *rc::gen::element<int64_t>(0, 0, 20, 100), .num_queries = *rc::gen::inRange(1, 40)};
   options.lengths.clear();
   for (int i = *rc::gen::inRange(1, 4); i > 0; --i) options.lengths.push_back(*rc::gen::inRange(1, 400));
-  ExpectSameBits(options, WeightedRanges(16, weights).value());
+  ExpectRingGivesSameBits(options, WeightedRanges(16, weights).value());
 }
 
 // ---- Bytes and memory.

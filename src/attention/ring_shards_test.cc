@@ -9,17 +9,18 @@
 namespace pando {
 namespace {
 
-constexpr TreeShape kTree{.num_slots = 8, .chunk_tokens = 16};
+constexpr TreeShape kEightSlots{.num_slots = 8, .chunk_tokens = 16};
 
 // The chunks of these slots that a query of the block sees, looked for one by one.
 std::vector<int64_t> SeenChunks(SlotRange slots, const QueryBlock& block, int64_t window) {
   std::vector<int64_t> seen;
-  for (int64_t chunk = 0; chunk * kTree.chunk_tokens < block.first_position + block.num_queries; ++chunk) {
-    const int64_t slot = SlotOfChunk(kTree, chunk);
+  for (int64_t chunk = 0; chunk * kEightSlots.chunk_tokens < block.first_position + block.num_queries; ++chunk) {
+    const int64_t slot = SlotOfChunk(kEightSlots, chunk);
     bool is_seen = false;
     for (int64_t position = block.first_position; position < block.first_position + block.num_queries; ++position) {
       const VisibleTokens visible = VisibleFrom(position, window);
-      is_seen |= visible.begin < (chunk + 1) * kTree.chunk_tokens && visible.end > chunk * kTree.chunk_tokens;
+      is_seen |=
+          visible.begin < (chunk + 1) * kEightSlots.chunk_tokens && visible.end > chunk * kEightSlots.chunk_tokens;
     }
     if (is_seen && slots.begin <= slot && slot < slots.end) seen.push_back(chunk);
   }
@@ -31,12 +32,12 @@ TEST(RingShardsTest, CountsThePagesOfADrawing) {
   const QueryBlock block{.first_position = 99};
   const std::vector<SlotRange> ownership = {{0, 3}, {3, 4}, {4, 4}, {4, 8}};
   RingShards shards;
-  shards.Plan(kTree, 0, ownership, {&block, 1});
+  shards.Plan(kEightSlots, 0, ownership, {&block, 1});
   EXPECT_EQ(shards.num_pages(0), 3u);
   EXPECT_EQ(shards.num_pages(1), 1u);
   EXPECT_EQ(shards.num_pages(2), 0u);
   EXPECT_EQ(shards.num_pages(3), 3u);
-  shards.Plan(kTree, 40, ownership, {&block, 1});
+  shards.Plan(kEightSlots, 40, ownership, {&block, 1});
   EXPECT_EQ(shards.num_pages(0), 0u);
   EXPECT_EQ(shards.num_pages(1), 1u);
   EXPECT_EQ(shards.num_pages(3), 3u);
@@ -51,11 +52,11 @@ RC_GTEST_PROP(RingShardsProperty, SendsWhatSomeQuerySeesAndNothingElse, ()) {
   std::vector<double> weights;
   for (int i = *rc::gen::inRange(1, 6); i > 0; --i) weights.push_back(*rc::gen::inRange(0, 3));
   weights[0] += 1;
-  const std::vector<SlotRange> ownership = WeightedRanges(kTree.num_slots, weights).value();
+  const std::vector<SlotRange> ownership = WeightedRanges(kEightSlots.num_slots, weights).value();
   RingShards shards;
-  shards.Plan(kTree, window, ownership, blocks);
+  shards.Plan(kEightSlots, window, ownership, blocks);
   for (size_t position = 0; position < ownership.size(); ++position) {
-    const OwnedChunks owned(kTree, ownership[position]);
+    const OwnedChunks owned(kEightSlots, ownership[position]);
     size_t num_pages = 0;
     for (size_t block = 0; block < blocks.size(); ++block) {
       const PageRun& run = shards.runs(static_cast<int>(position))[block];

@@ -5,31 +5,26 @@
 #include <algorithm>
 #include <vector>
 
-#include "src/base/random.h"
 #include "src/base/testing/bits.h"
+#include "src/base/testing/floats.h"
 
 namespace pando {
 namespace {
 
-constexpr TreeShape kTree{.num_slots = 4, .chunk_tokens = 16};
+using ::pando::test_support::Normals;
+
+constexpr TreeShape kFourSlots{.num_slots = 4, .chunk_tokens = 16};
 constexpr size_t kHeadDim = 16;
 constexpr int64_t kWindow = 37;
 constexpr int64_t kTokens = 300;
 
-std::vector<float> NormalFloats(size_t size, uint64_t seed) {
-  Random random(seed);
-  std::vector<float> values(size);
-  for (float& value : values) value = random.Normal();
-  return values;
-}
-
 // Layer 1 of a cache of 3 has the tokens.
 KvCache FilledCache(ThreadPool& threads) {
   const KvPageLayout layout =
-      KvPageLayout::Create(KvType::kF16, KvType::kF16, int64_t{kHeadDim}, kTree.chunk_tokens).value();
-  KvCache cache = KvCache::Create({layout, /*num_kv_heads=*/1, kTree, {0, 4}, /*num_layers=*/3, kWindow}).value();
-  const std::vector<float> k = NormalFloats(kTokens * kHeadDim, 1);
-  const std::vector<float> v = NormalFloats(kTokens * kHeadDim, 2);
+      KvPageLayout::Create(KvType::kF16, KvType::kF16, int64_t{kHeadDim}, kFourSlots.chunk_tokens).value();
+  KvCache cache = KvCache::Create({layout, /*num_kv_heads=*/1, kFourSlots, {0, 4}, /*num_layers=*/3, kWindow}).value();
+  const std::vector<float> k = Normals(kTokens * kHeadDim, 1);
+  const std::vector<float> v = Normals(kTokens * kHeadDim, 2);
   const int64_t sequence = cache.AddSequence();
   EXPECT_TRUE(cache.PrepareAppend(1, sequence, k.size(), v.size()).ok());
   cache.AppendPrepared(1, sequence, k, v, threads);
@@ -38,7 +33,7 @@ KvCache FilledCache(ThreadPool& threads) {
 
 // The states of the last `num_queries` tokens, one row each.
 std::vector<float> States(const KvCache& cache, int64_t num_queries, bool prefill, ThreadPool& threads) {
-  const std::vector<float> queries = NormalFloats(static_cast<size_t>(num_queries) * kHeadDim, 3);
+  const std::vector<float> queries = Normals(static_cast<size_t>(num_queries) * kHeadDim, 3);
   const QueryBlock block{0, num_queries, kTokens - num_queries, queries.data(), /*layer=*/1};
   ShardAttention attention({.score = {0.25f, 0.0f}, .window = kWindow});
   ForestStates forest;

@@ -47,7 +47,7 @@ float ValueOf(size_t kv_head, int64_t query, size_t head, size_t j) {
 
 TEST(ZigzagTest, RowsComeTogetherInTheirOrder) {
   const AttentionRule rule{.num_heads = 6, .num_kv_heads = 2};
-  constexpr size_t kHeadDim = 8;
+  constexpr size_t kUnpaddedDim = 8;
   constexpr size_t kPaddedDim = 16;
   for (const int num_ranks : {1, 2, 3, 5}) {
     const ShardedCase problem({}, EqualRanges(16, num_ranks).value());
@@ -65,7 +65,7 @@ TEST(ZigzagTest, RowsComeTogetherInTheirOrder) {
             for (size_t kv_head = 0; kv_head < 2; ++kv_head) {
               for (int64_t query = range.begin; query < range.end; ++query) {
                 for (size_t head = 0; head < 3; ++head, ++row) {
-                  for (size_t j = 0; j < kHeadDim; ++j) mine[part].acc(row)[j] = ValueOf(kv_head, query, head, j);
+                  for (size_t j = 0; j < kUnpaddedDim; ++j) mine[part].acc(row)[j] = ValueOf(kv_head, query, head, j);
                   mine[part].max(row) = ValueOf(kv_head, query, head, 18);
                   mine[part].sum(row) = ValueOf(kv_head, query, head, 19);
                 }
@@ -74,7 +74,7 @@ TEST(ZigzagTest, RowsComeTogetherInTheirOrder) {
           }
           ZigzagGather gather;
           AttentionStateSpan all;
-          ASSERT_TRUE(gather.Run(group, rule, num_queries, kHeadDim, kPaddedDim, mine, pool, all).ok());
+          ASSERT_TRUE(gather.Run(group, rule, num_queries, kUnpaddedDim, kPaddedDim, mine, pool, all).ok());
           ASSERT_EQ(all.rows, static_cast<size_t>(num_queries) * rule.num_heads);
           ASSERT_EQ(all.head_dim, kPaddedDim);
           size_t row = 0;

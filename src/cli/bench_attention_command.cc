@@ -15,7 +15,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExplanation = R"(Columns of decoding:
+constexpr const char* kBenchAttentionExplanation = R"(Columns of decoding:
   median_us, spread_us    time of one step of the batch with a cold KV cache, and between its quartiles
   kv_gb_per_s             bytes of keys and values read in that time
   read_gb_per_s           what the same threads read from memory, measured in turn with the above
@@ -61,7 +61,7 @@ std::function<Status()> AddBenchAttention(CLI::App& app) {
   AddTextOption(app, "--threads", "LIST", flags->threads, "Threads that share the work");
   AddTextOption(app, "--repeats", "N", flags->repeats, "Measurements per row");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");
-  app.footer(kExplanation);
+  app.footer(kBenchAttentionExplanation);
   return [flags] { return PrintBenchAttention(*flags); };
 }
 

@@ -6,6 +6,7 @@
 
 #include "pando/kv_type.h"
 #include "src/base/errors.h"
+#include "src/cli/bench_ranges.h"
 #include "src/cli/kv_type_list.h"
 #include "src/cli/size_list.h"
 
@@ -14,8 +15,6 @@ namespace {
 
 // The states of all queries are in memory at the same time.
 constexpr SizeRange kPrefillRange = {.min = 1, .max = 1 << 16};
-constexpr SizeRange kThreadRange = {.min = 1, .max = 1024};
-constexpr SizeRange kRepeatRange = {.min = 1, .max = 1'000'000};
 
 // The parts of the options that are the same in every run.
 Result<AttentionBenchmarkOptions> ParseShape(const BenchAttentionFlags& flags) {

@@ -19,7 +19,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExplanation =
+constexpr const char* kBenchDecodeExplanation =
     R"(Strategies, measured in turn on the same cache:
   tree              one merge of partial results by the schedule that the planner finds fastest here
   butterfly, two-level, direct, reduce-scatter, allreduce
@@ -150,7 +150,7 @@ std::function<Status()> AddBenchDecode(CLI::App& app) {
   AddTextOption(app, "--timeout", "SECONDS", flags->timeout, "How long to wait for a rank that does not come");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");
   AddTextOption(app, "--plot", "FILE", flags->plot, "Also draw time and bytes against context, as SVG");
-  app.footer(kExplanation);
+  app.footer(kBenchDecodeExplanation);
   return [flags] { return RunBenchDecode(*flags); };
 }
 

@@ -10,6 +10,7 @@
 #include "src/attention/attention_options.h"
 #include "src/attention/decode_figures.h"
 #include "src/base/errors.h"
+#include "src/cli/bench_ranges.h"
 #include "src/cli/decimal_list.h"
 #include "src/cli/size_list.h"
 
@@ -17,9 +18,8 @@ namespace pando::cli {
 namespace {
 
 // Each rank owns at least one slot.
-constexpr int64_t kMaxRanks = TreeShape{}.num_slots;
-constexpr SizeRange kThreadRange = {.min = 0, .max = 1024};
-constexpr SizeRange kRepeatRange = {.min = 1, .max = 1'000'000};
+constexpr int64_t kMaxDecodeRanks = TreeShape{}.num_slots;
+constexpr SizeRange kThreadsPerRankRange = {.min = 0, .max = 1024};
 
 // The parts that are the same in every run.
 Result<DecodeBenchmarkOptions> ParseRun(const BenchDecodeFlags& flags) {
@@ -27,7 +27,7 @@ Result<DecodeBenchmarkOptions> ParseRun(const BenchDecodeFlags& flags) {
   if (!shape.ok()) return shape.status();
   const Result<KvType> kv_type = ParseKvType(flags.kv_type);
   if (!kv_type.ok()) return InvalidArgument("--kv-type: {}", kv_type.status().message());
-  const Result<int64_t> threads = ParseSize("--threads", flags.threads, kThreadRange);
+  const Result<int64_t> threads = ParseSize("--threads", flags.threads, kThreadsPerRankRange);
   if (!threads.ok()) return threads.status();
   const Result<int64_t> repeats = ParseSize("--repeats", flags.repeats, kRepeatRange);
   if (!repeats.ok()) return repeats.status();
@@ -74,7 +74,7 @@ Result<BenchDecodePlan> MakeBenchDecodePlan(const BenchDecodeFlags& flags, const
   if (!format.ok()) return format.status();
   plan.format = *format;
   Result<std::vector<RankPlan>> groups = PlanRankGroups({.ranks = flags.ranks, .timeout = flags.timeout}, kDefaultRanks,
-                                                        kMaxRanks, launch, built_with_mpi);
+                                                        kMaxDecodeRanks, launch, built_with_mpi);
   if (!groups.ok()) return groups.status();
   plan.groups = std::move(groups).value();
   const Result<DecodeBenchmarkOptions> shared = ParseRun(flags);

@@ -157,7 +157,7 @@ TEST(CheckFingerprintsTest, AllButPaperMustAgreeOnEachContext) {
                                       measured("ring", 2, 1024, 1),  measured("tree", 2, 4096, 2),
                                       measured("tree", 4, 1024, 1),  measured("paper", 4, 1024, 8)};
   EXPECT_TRUE(CheckFingerprints(rows).ok());
-  EXPECT_TRUE(CheckFingerprints({}).ok());
+  EXPECT_TRUE(CheckFingerprints(std::vector<MeasuredDecode>()).ok());
   rows.push_back(measured("ring", 4, 4096, 1));
   const Status status = CheckFingerprints(rows);
   EXPECT_EQ(status.code(), StatusCode::kFailed);

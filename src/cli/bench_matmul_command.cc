@@ -14,7 +14,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExplanation = R"(Columns:
+constexpr const char* kBenchMatmulExplanation = R"(Columns:
   median_us, spread_us    time of one product and between its quartiles; up to 8 tokens with weights in no cache
   weights_gb_per_s        bytes of weights over that time
   read_gb_per_s           what the same threads read from memory at most, measured in turn with the above
@@ -57,7 +57,7 @@ std::function<Status()> AddBenchMatmul(CLI::App& app) {
   AddTextOption(app, "--threads", "LIST", flags->threads, "Threads that share the rows");
   AddTextOption(app, "--repeats", "N", flags->repeats, "Measurements per row");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");
-  app.footer(kExplanation);
+  app.footer(kBenchMatmulExplanation);
   return [flags] { return PrintBenchMatmul(*flags); };
 }
 

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include "src/base/errors.h"
+#include "src/cli/bench_ranges.h"
 #include "src/cli/size_list.h"
 
 namespace pando::cli {
 namespace {
 
-constexpr SizeRange kShapeRange = {.min = 1, .max = 1 << 24};
+constexpr SizeRange kMatrixRange = {.min = 1, .max = 1 << 24};
 constexpr SizeRange kTokenRange = {.min = 1, .max = 1 << 16};
-constexpr SizeRange kThreadRange = {.min = 1, .max = 1024};
-constexpr SizeRange kRepeatRange = {.min = 1, .max = 1'000'000};
 
 Result<std::vector<WeightType>> ParseTypes(const std::string& text) {
   std::vector<WeightType> types;
@@ -34,9 +33,9 @@ Result<BenchMatmulPlan> MakeBenchMatmulPlan(const BenchMatmulFlags& flags) {
   if (!format.ok()) return format.status();
   const Result<std::vector<WeightType>> types = ParseTypes(flags.types);
   if (!types.ok()) return types.status();
-  const Result<std::vector<int64_t>> rows = ParseSizeList("--rows", flags.rows, kShapeRange);
+  const Result<std::vector<int64_t>> rows = ParseSizeList("--rows", flags.rows, kMatrixRange);
   if (!rows.ok()) return rows.status();
-  const Result<std::vector<int64_t>> columns = ParseSizeList("--columns", flags.columns, kShapeRange);
+  const Result<std::vector<int64_t>> columns = ParseSizeList("--columns", flags.columns, kMatrixRange);
   if (!columns.ok()) return columns.status();
   const Result<std::vector<int64_t>> tokens = ParseSizeList("--tokens", flags.tokens, kTokenRange);
   if (!tokens.ok()) return tokens.status();

@@ -25,7 +25,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExplanation =
+constexpr const char* kBenchModelExplanation =
     R"(Every combination of the lists is a row. Tests, as llama-bench names them:
   pp512             computes a prompt of 512 tokens, with the logits of the last
   tg128             computes 128 tokens one by one, each with its logits
@@ -190,7 +190,7 @@ std::function<Status()> AddBenchModel(CLI::App& app) {
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");
   AddTextOption(app, "--timeout", "SECONDS", flags->ranks.timeout, "How long to wait for a rank that does not come");
   AddTreeAndRopeOptions(app, *flags);
-  app.footer(kExplanation);
+  app.footer(kBenchModelExplanation);
   return [flags] { return RunBenchModel(*flags); };
 }
 

@@ -5,13 +5,13 @@
 
 #include "src/attention/attention_options.h"
 #include "src/base/errors.h"
+#include "src/cli/bench_ranges.h"
 #include "src/cli/size_list.h"
 
 namespace pando::cli {
 namespace {
 
 constexpr SizeRange kTestRange = {.min = 0, .max = 1 << 30};
-constexpr SizeRange kRepeatRange = {.min = 1, .max = 1'000'000};
 
 // An engine for each combination of what an engine has one of.
 Result<std::vector<ModelPlan>> PlanEngines(const BenchModelFlags& flags) {

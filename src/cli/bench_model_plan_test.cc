@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-BenchModelFlags Flags() {
+BenchModelFlags FlagsWithModel() {
   BenchModelFlags flags;
   flags.model = "model.gguf";
   return flags;
@@ -26,7 +26,7 @@ std::vector<std::string> NamesOf(const std::vector<ModelTest>& tests) {
 }
 
 TEST(BenchModelPlanTest, DefaultsAreThoseOfLlamaBench) {
-  const Result<BenchModelPlan> plan = InProcess(Flags());
+  const Result<BenchModelPlan> plan = InProcess(FlagsWithModel());
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_THAT(NamesOf(plan->tests), ElementsAre("pp512", "tg128"));
   EXPECT_THAT(plan->depths, ElementsAre(0));
@@ -43,7 +43,7 @@ TEST(BenchModelPlanTest, DefaultsAreThoseOfLlamaBench) {
 }
 
 TEST(BenchModelPlanTest, ListsMultiply) {
-  BenchModelFlags flags = Flags();
+  BenchModelFlags flags = FlagsWithModel();
   flags.prompts = "7,1K";
   flags.generated = "3";
   flags.depths = "0,2K";
@@ -78,7 +78,7 @@ TEST(BenchModelPlanTest, ListsMultiply) {
 }
 
 TEST(BenchModelPlanTest, NoughtLeavesAKindOfTestOut) {
-  BenchModelFlags flags = Flags();
+  BenchModelFlags flags = FlagsWithModel();
   flags.prompts = "0";
   EXPECT_THAT(NamesOf(InProcess(flags)->tests), ElementsAre("tg128"));
   flags.prompts = "0,4";
@@ -89,7 +89,7 @@ TEST(BenchModelPlanTest, NoughtLeavesAKindOfTestOut) {
 }
 
 TEST(BenchModelPlanTest, UnderMpirunTheProcessesAreTheRanks) {
-  const Result<BenchModelPlan> plan = MakeBenchModelPlan(Flags(), LaunchInfo{.rank = 1, .size = 3}, true);
+  const Result<BenchModelPlan> plan = MakeBenchModelPlan(FlagsWithModel(), LaunchInfo{.rank = 1, .size = 3}, true);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_EQ(plan->groups.size(), 1);
   EXPECT_EQ(plan->groups[0].num_ranks, 3);
@@ -111,7 +111,7 @@ TEST(BenchModelPlanTest, BadValueIsNamed) {
       {&BenchModelFlags::output, {"xml"}}};
   for (const auto& [member, values] : options) {
     for (const std::string value : values) {
-      BenchModelFlags flags = Flags();
+      BenchModelFlags flags = FlagsWithModel();
       flags.*member = value;
       const Result<BenchModelPlan> plan = InProcess(flags);
       ASSERT_FALSE(plan.ok()) << value;
@@ -123,7 +123,7 @@ TEST(BenchModelPlanTest, BadValueIsNamed) {
 }
 
 TEST(BenchModelPlanTest, AtMostAsManyRanksAsSlots) {
-  BenchModelFlags flags = Flags();
+  BenchModelFlags flags = FlagsWithModel();
   flags.ranks.ranks = "65";
   EXPECT_THAT(InProcess(flags).status().message(), HasSubstr("\"65\": it must be a whole number from 1 to 64"));
   flags.slots = "128";

@@ -116,7 +116,7 @@ TEST(BenchModelReportTest, CsvAndSqlHaveNoSamples) {
 TEST(BenchModelReportTest, AllRowsOfATestMustHaveTheSameBits) {
   std::vector<MeasuredModel> rows = {Generated(1, "tree", 1), Generated(2, "ring", 1), Generated(4, "paper", 9),
                                      Prompt()};
-  EXPECT_TRUE(CheckFingerprints({}).ok());
+  EXPECT_TRUE(CheckFingerprints(std::vector<MeasuredModel>()).ok());
   EXPECT_TRUE(CheckFingerprints(rows).ok());
   MeasuredModel other_type = Generated(4, "tree", 3);
   other_type.k_type = "q8_0";

@@ -33,7 +33,7 @@ constexpr const char* kCommands = R"(  /save FILE    keep the chat with its cach
   /exit         end; so does the end of the input
   Ctrl-C        stops an answer; while you type, it ends the chat)";
 
-constexpr const char* kExplanation = R"(Each line is a turn. A line that ends with \ goes on in the next one.
+constexpr const char* kChatExplanation = R"(Each line is a turn. A line that ends with \ goes on in the next one.
 
 Commands while chatting:
 {}
@@ -204,7 +204,7 @@ std::function<Status()> AddChat(CLI::App& app) {
   AddSamplingOptions(app, flags->sampling);
   AddModelOptions(app, *flags);
   AddRankOptions(app, flags->ranks);
-  app.footer(fmt::format(kExplanation, kCommands));
+  app.footer(fmt::format(kChatExplanation, kCommands));
   return [flags] { return RunChat(*flags); };
 }
 

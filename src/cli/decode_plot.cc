@@ -19,8 +19,8 @@
 namespace pando::cli {
 namespace {
 
-constexpr std::array<std::string_view, kNumPlotLooks> kLooks = {"tree",  "ring",      "direct",    "allreduce",
-                                                                "paper", "butterfly", "two-level", "reduce-scatter"};
+constexpr std::array<std::string_view, kNumPlotLooks> kStrategyLooks = {
+    "tree", "ring", "direct", "allreduce", "paper", "butterfly", "two-level", "reduce-scatter"};
 
 std::string FormatWithUnit(double value, std::span<const char* const> units) {
   size_t unit = 0;
@@ -59,7 +59,7 @@ std::string Subtitle(const MeasuredDecode& measured) {
 }  // namespace
 
 int LookOf(std::string_view strategy) {
-  return static_cast<int>(std::find(kLooks.begin(), kLooks.end(), strategy) - kLooks.begin());
+  return static_cast<int>(std::find(kStrategyLooks.begin(), kStrategyLooks.end(), strategy) - kStrategyLooks.begin());
 }
 
 std::string FormatMicroseconds(double microseconds) {

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kShards[] = {1, 2, 3, 4, 7, 8};
 constexpr int kRepeats = 11;
 
-constexpr const char* kExplanation =
+constexpr const char* kDemoExplanation =
     R"(With a model: a question about a document that is long for the model, answered on each number of ranks. The
 fingerprint is of all logits that tokens were picked from: it is the same for every number of ranks.
 
@@ -104,7 +104,7 @@ std::function<Status()> AddDemo(CLI::App& app) {
   AddTextOption(app, "--document", "FILE", flags->document, "What it reads");
   AddTextOption(app, "--question", "TEXT", flags->question, "What it is asked then");
   AddTextOption(app, "--ranks", "LIST", flags->ranks, "Numbers of ranks to answer on");
-  app.footer(kExplanation);
+  app.footer(kDemoExplanation);
   return [flags] { return RunDemo(*flags); };
 }
 

@@ -16,7 +16,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kDetokenizeExamples =
     R"(Ids have white space or commas between them, or are a JSON array. What tokenize adds to a text (BOS, EOS) is taken off
 again; no line end is added.
 
@@ -60,7 +60,7 @@ std::function<Status()> AddDetokenize(CLI::App& app) {
   AddTextOption(app, "-m,--model", "FILE", flags->model, "The model, a GGUF file");
   AddPromptOptions(app, flags->prompt, "The ids");
   app.add_flag("--no-special", flags->no_special, "Leave out control tokens");
-  app.footer(kExamples);
+  app.footer(kDetokenizeExamples);
   return [flags] { return RunDetokenize(*flags); };
 }
 

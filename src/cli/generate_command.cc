@@ -26,7 +26,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExplanation = R"(Text goes to standard output as it is made, reports to standard error.
+constexpr const char* kGenerateExplanation = R"(Text goes to standard output as it is made, reports to standard error.
 The same model, prompt, options and seed give the same text on any number of ranks, threads and machines.
 
 Examples:
@@ -133,7 +133,7 @@ std::function<Status()> AddGenerate(CLI::App& app) {
   AddSamplingOptions(app, flags->sampling);
   AddModelOptions(app, *flags);
   AddRankOptions(app, flags->ranks);
-  app.footer(kExplanation);
+  app.footer(kGenerateExplanation);
   return [flags] { return RunGenerate(*flags); };
 }
 

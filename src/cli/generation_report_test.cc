@@ -9,7 +9,7 @@
 namespace pando::cli {
 namespace {
 
-GenerationReport Example() {
+GenerationReport ExampleReport() {
   GenerationReport report;
   report.text = "Paris\xff.";
   report.tokens = {7042, 30};
@@ -27,7 +27,7 @@ GenerationReport Example() {
 }
 
 TEST(GenerationReportTest, JsonHasTextTokensFingerprintAndFiguresOfRanks) {
-  const nlohmann::json json = nlohmann::json::parse(RenderGenerationJson(Example()));
+  const nlohmann::json json = nlohmann::json::parse(RenderGenerationJson(ExampleReport()));
   EXPECT_EQ(json["text"], "Paris\xef\xbf\xbd.");  // JSON has no bytes that are not text
   EXPECT_EQ(json["tokens"], (std::vector<int>{7042, 30}));
   EXPECT_EQ(json["logits_fingerprint"], "00000000000000ab");
@@ -41,7 +41,7 @@ TEST(GenerationReportTest, JsonHasTextTokensFingerprintAndFiguresOfRanks) {
 }
 
 TEST(GenerationReportTest, SummaryIsOneLineWithSpeedsAndLimits) {
-  GenerationReport report = Example();
+  GenerationReport report = ExampleReport();
   EXPECT_EQ(
       GenerationSummary(report),
       "prompt 100 tokens, 200.0 tokens/s; generated 2 tokens, 4.0 tokens/s, reading 4.0 GB/s; 2 ranks (butterfly): "

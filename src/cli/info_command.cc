@@ -12,7 +12,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kInfoExamples =
     R"(The read bandwidth is what decoding is measured against, the multiply-add rate what prefill is measured against.
 
 Examples:
@@ -35,7 +35,7 @@ Status RunInfo(const std::string& output) {
 std::function<Status()> AddInfo(CLI::App& app) {
   auto output = std::make_shared<std::string>("text");
   AddTextOption(app, "-o,--output", "FORMAT", *output, "text or json");
-  app.footer(kExamples);
+  app.footer(kInfoExamples);
   return [output] { return RunInfo(*output); };
 }
 

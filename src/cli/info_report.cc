@@ -11,6 +11,7 @@
 
 #include "src/base/memory.h"
 #include "src/base/thread_pool.h"
+#include "src/cli/report_text.h"
 #include "src/kernels/machine_limits.h"
 #include "src/kernels/simd_target.h"
 
@@ -35,12 +36,6 @@ MeasuredLimits Measure(ReadBandwidthProbe& probe, size_t num_threads) {
   }
   return {.num_threads = num_threads, .read_gb_per_s = Median(read), .fma_gflops = Median(fma)};
 }
-
-std::string Count(size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
-std::string Line(std::string_view name, std::string_view value) { return fmt::format("{:<16}{}\n", name, value); }
 
 std::string CacheLine(const CacheGroup& cache) {
   return Line(fmt::format("L{} cache", cache.level),

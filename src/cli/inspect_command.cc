@@ -15,7 +15,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExplanation =
+constexpr const char* kInspectExplanation =
     R"(Of a model split over files, give the first. A file that holds only a vocabulary is fine too.
 
 Examples:
@@ -80,7 +80,7 @@ std::function<Status()> AddInspect(CLI::App& app) {
   app.add_flag("--tensors", flags->tensors, "List all tensors");
   app.add_flag("--metadata", flags->metadata, "List all keys and values");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md or json");
-  app.footer(kExplanation);
+  app.footer(kInspectExplanation);
   return [flags] { return RunInspect(*flags); };
 }
 

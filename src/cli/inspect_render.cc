@@ -9,6 +9,7 @@
 #include "src/base/memory.h"
 #include "src/base/printable.h"
 #include "src/cli/inspect_report.h"
+#include "src/cli/report_text.h"
 #include "src/cli/size_list.h"
 #include "src/cli/table_output.h"
 #include "src/tokenizer/chat_template.h"
@@ -20,8 +21,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxTextBytes = 120;
 constexpr double kMebi = 1024.0 * 1024.0;
-
-std::string Line(std::string_view name, std::string_view value) { return fmt::format("{:<16}{}\n", name, value); }
 
 std::string FileLine(const InspectReport& report) {
   const std::string files = report.num_files == 1 ? "" : fmt::format("{} files, ", report.num_files);

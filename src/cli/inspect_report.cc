@@ -61,7 +61,7 @@ std::string TextOf(const GgufFile& file, std::string_view key) {
   return std::string(value == nullptr ? "" : value->AsString().value_or(""));
 }
 
-std::string RopeScaling(const ModelKeys& keys) {
+std::string DescribeRopeScaling(const ModelKeys& keys) {
   const std::string type = keys.Text("rope.scaling.type");
   const std::optional<double> factor = keys.Float("rope.scaling.factor");
   if (type.empty() || type == "none") return "";
@@ -83,7 +83,7 @@ InspectedShape ShapeOf(const GgufFile& file, const std::string& architecture) {
   shape.training_context = keys.Uint("context_length");
   shape.sliding_window = keys.Uint("attention.sliding_window");
   shape.rope_base = keys.Float("rope.freq_base");
-  shape.rope_scaling = RopeScaling(keys);
+  shape.rope_scaling = DescribeRopeScaling(keys);
 
   const std::vector<int64_t> heads = keys.PerLayer("attention.head_count", shape.num_layers.value_or(0));
   std::vector<int64_t> kv_heads = keys.PerLayer("attention.head_count_kv", shape.num_layers.value_or(0));

@@ -21,7 +21,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExplanation =
+constexpr const char* kLogitsExplanation =
     R"(Columns:
   position              of the token behind which the logits stand; the first token has position 0
   token, logit          the likeliest next tokens, the likeliest first
@@ -176,7 +176,7 @@ std::function<Status()> AddLogits(CLI::App& app) {
   AddModelOptions(app, *flags);
   AddRankOptions(app, flags->ranks);
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");
-  app.footer(kExplanation);
+  app.footer(kLogitsExplanation);
   return [flags] { return RunLogits(*flags); };
 }
 

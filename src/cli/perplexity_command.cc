@@ -23,7 +23,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExplanation =
+constexpr const char* kPerplexityExplanation =
     R"(As llama.cpp's perplexity tool does it, so that the numbers can be compared: the text is cut into windows of -c
 tokens; each is read from its own start, with BOS in place of its first token if the model wants one; the tokens of
 its second half are scored. perplexity is exp of the mean of their negative log-likelihoods. The result is the same bits
@@ -181,7 +181,7 @@ std::function<Status()> AddPerplexity(CLI::App& app) {
   AddTextOption(app, "--chunks", "N", flags->chunks, "Only the first N windows; 0: all");
   AddRankOptions(app, flags->ranks);
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md or json");
-  app.footer(kExplanation);
+  app.footer(kPerplexityExplanation);
   return [flags] { return RunPerplexity(*flags); };
 }
 

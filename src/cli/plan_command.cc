@@ -24,7 +24,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExplanation =
+constexpr const char* kPlanExplanation =
     R"(Says whether it fits, on how many ranks, what each rank holds, what a token takes and why, and where more ranks stop
 helping. A platform is one of those that `pando platforms` lists, or a file like them. Without --platform the machines
 at hand are measured: this one, or under mpirun those of its processes. All figures are predictions for decoding one
@@ -164,7 +164,7 @@ std::function<Status()> AddPlan(CLI::App& app) {
   AddTextOption(app, "--schedule", "NAME", flags->schedule, "How states are merged; auto is the fastest");
   AddTextOption(app, "--timeout", "SECONDS", flags->timeout, "How long to wait for a rank that does not come");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");
-  app.footer(kExplanation);
+  app.footer(kPlanExplanation);
   return [flags] { return RunPlan(*flags); };
 }
 

@@ -11,6 +11,7 @@
 
 #include "src/base/memory.h"
 #include "src/base/printable.h"
+#include "src/cli/report_text.h"
 #include "src/cli/size_list.h"
 #include "src/reduction/schedule.h"
 
@@ -18,17 +19,14 @@ namespace pando::cli {
 namespace {
 
 constexpr double kGibi = 1024.0 * 1024.0 * 1024.0;
+constexpr size_t kNameWidth = 10;
 
 std::string Bytes(double bytes) { return FormatBytes(static_cast<size_t>(bytes)); }
 
 // Three digits, whatever the size.
-std::string Milliseconds(double seconds) {
+std::string FormatMilliseconds(double seconds) {
   const double ms = seconds * 1e3;
   return fmt::format("{:.{}f} ms", ms, ms >= 100 ? 0 : ms >= 10 ? 1 : ms >= 1 ? 2 : 3);
-}
-
-std::string Count(int64_t count, std::string_view one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
 std::string AdviceOf(const ClusterPlan& plan, size_t index) {
@@ -39,13 +37,12 @@ std::string AdviceOf(const ClusterPlan& plan, size_t index) {
   return fmt::format("{}", fmt::join(advice, ", "));
 }
 
-std::string Line(std::string_view name, std::string_view value) { return fmt::format("{:<10}{}\n", name, value); }
-
 std::string ModelLine(const ModelShape& model) {
   return Line("model",
               fmt::format("{}: {} layers, {} wide, {} heads and {} KV heads of {}; weights {}, mostly {}",
                           Printable(model.name), model.num_layers, model.hidden_size, model.num_heads,
-                          model.num_kv_heads, model.head_dim, Bytes(model.weights.total()), model.weight_type));
+                          model.num_kv_heads, model.head_dim, Bytes(model.weights.total()), model.weight_type),
+              kNameWidth);
 }
 
 std::string ContextLine(const PlanReport& report) {
@@ -57,20 +54,24 @@ std::string ContextLine(const PlanReport& report) {
   if (task.context_tokens > report.model.context_length && report.model.context_length > 0) {
     line += fmt::format("; the model was trained for {}", FormatSize(report.model.context_length));
   }
-  return Line("context", line);
+  return Line("context", line, kNameWidth);
 }
 
 std::string MachineLine(const PlanReport& report) {
   const std::string memory = Bytes(report.device.memory_bytes);
   const std::string speed = fmt::format("{:.4g} GB/s", report.device.memory_bytes_per_second / 1e9);
   if (report.platform.empty()) {
-    return Line("machines", fmt::format("those at hand, measured now: {} of memory available, read at {}, shared by a "
-                                        "machine's ranks",
-                                        memory, speed));
+    return Line("machines",
+                fmt::format("those at hand, measured now: {} of memory available, read at {}, shared by a "
+                            "machine's ranks",
+                            memory, speed),
+                kNameWidth);
   }
-  return Line("platform",
-              fmt::format("{}: {}\n{:<10}{} of memory, read at {}, for each of up to {}", Printable(report.platform),
-                          Printable(report.description), "", memory, speed, Count(report.max_ranks, "rank")));
+  return Line(
+      "platform",
+      fmt::format("{}: {}\n{:<{}}{} of memory, read at {}, for each of up to {}", Printable(report.platform),
+                  Printable(report.description), "", kNameWidth, memory, speed, Count(report.max_ranks, "rank")),
+      kNameWidth);
 }
 
 // "gather 61 %": what takes most of a step.
@@ -104,7 +105,7 @@ std::string RecommendSentence(const PlanReport& report) {
                          ? std::string("Take one rank")
                          : fmt::format("Take {} ranks on {}, with --slots {} and the schedule {}", step.num_ranks,
                                        Count(step.num_nodes, "node"), step.num_slots, NameOf(step.schedule));
-  text += fmt::format(": {} per token, {}", Milliseconds(seconds), LargestPart(step.seconds));
+  text += fmt::format(": {} per token, {}", FormatMilliseconds(seconds), LargestPart(step.seconds));
   if (report.task.batch > 1) {
     text += fmt::format("; {:.4g} tokens/s in all", static_cast<double>(report.task.batch) / seconds);
   }
@@ -121,7 +122,7 @@ std::string LimitSentence(const PlanReport& report) {
   }
   if (fastest.num_ranks == recommended.num_ranks) {
     return fmt::format("More ranks than {} do not help: on {} a token takes {}, {}.\n", recommended.num_ranks,
-                       last.num_ranks, Milliseconds(last.seconds.total()), LargestPart(last.seconds));
+                       last.num_ranks, FormatMilliseconds(last.seconds.total()), LargestPart(last.seconds));
   }
   return fmt::format("More ranks than {} hardly help: the fastest, {}, make a token {:.1f} % faster.\n",
                      recommended.num_ranks, fastest.num_ranks,

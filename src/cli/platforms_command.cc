@@ -15,7 +15,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExplanation =
+constexpr const char* kPlatformsExplanation =
     R"(With a name, prints the platform's file, in which every group of figures says where it is from. Change a copy of it to
 describe machines of your own: plan and simulate take a file in place of a name. docs/planning.md explains the keys.
 
@@ -75,7 +75,7 @@ std::function<Status()> AddPlatforms(CLI::App& app) {
   auto flags = std::make_shared<PlatformsFlags>();
   AddTextOption(app, "name", "NAME", flags->name, "The platform whose file to print; else all are listed");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "Of the list: md, csv, json, jsonl or sql");
-  app.footer(kExplanation);
+  app.footer(kPlatformsExplanation);
   return [flags] { return RunPlatforms(*flags); };
 }
 

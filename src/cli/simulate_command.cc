@@ -24,7 +24,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExplanation =
+constexpr const char* kSimulateExplanation =
     R"(Runs the code of the ranks themselves (transport, schedules, strategies) on a simulated network, with SimGrid, and
 lets what they compute take the time that reading its bytes would. One row for each number of ranks, batch, context
 and strategy: one decode step of an attention block (--shape), or of a whole model (--model). A platform is one of
@@ -175,7 +175,7 @@ std::function<Status()> AddSimulate(CLI::App& app) {
   AddTextOption(app, "--timeout", "SECONDS", flags->timeout, "How long a point may take");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");
   AddTextOption(app, "--plot", "FILE", flags->plot, "Also draw time and bytes, or the map, as SVG");
-  app.footer(kExplanation);
+  app.footer(kSimulateExplanation);
   return [flags] { return RunSimulate(*flags); };
 }
 

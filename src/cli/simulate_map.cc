@@ -27,10 +27,6 @@ std::vector<std::string> ChoosableSchedules() {
 
 double MergeSeconds(const SimulationResult& result) { return result.step_seconds - result.kv_seconds; }
 
-int64_t StateBytes(const SimulationJob& job) {
-  return job.batch * job.num_heads * (job.head_dim + 2) * static_cast<int64_t>(sizeof(float));
-}
-
 void AddTo(MapCell& cell, const SimulatedPoint& simulated) {
   const SimulationJob& job = simulated.point.job;
   cell.num_ranks = job.num_ranks;

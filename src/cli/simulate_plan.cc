@@ -16,7 +16,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr SizeRange kBatchRange = {.min = 1, .max = 1 << 16};
+constexpr SizeRange kSimulatedBatchRange = {.min = 1, .max = 1 << 16};
 constexpr SizeRange kJobsRange = {.min = 1, .max = 1024};
 
 // What all points have in common.
@@ -177,7 +177,7 @@ Result<Axes> ReadAxes(const SimulateFlags& flags, const Platform& platform) {
   axes.ranks = std::move(ranks).value();
   const char* default_batches = flags.is_map ? kDefaultMapBatches : kDefaultSimulatedBatches;
   Result<std::vector<int64_t>> batches =
-      ParseSizeList("--batches", OrDefault(flags.batches, default_batches), kBatchRange);
+      ParseSizeList("--batches", OrDefault(flags.batches, default_batches), kSimulatedBatchRange);
   if (!batches.ok()) return batches.status();
   axes.batches = std::move(batches).value();
   if (flags.is_map) {

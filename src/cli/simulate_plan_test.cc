@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-SimulateFlags Flags() {
+SimulateFlags FlagsWithPlatform() {
   SimulateFlags flags;
   flags.platform = "dgx-h100";
   return flags;
@@ -40,7 +40,7 @@ TEST(SimulatePlanTest, ShapesWithAndWithoutKvHeads) {
 }
 
 TEST(SimulatePlanTest, PointsAreInTheOrderAskedFor) {
-  SimulateFlags flags = Flags();
+  SimulateFlags flags = FlagsWithPlatform();
   flags.ranks = "16,2";
   flags.batches = "4,1";
   flags.contexts = "1K..2K";
@@ -59,7 +59,7 @@ TEST(SimulatePlanTest, PointsAreInTheOrderAskedFor) {
 }
 
 TEST(SimulatePlanTest, NodesAreAllTheirRanks) {
-  SimulateFlags flags = Flags();
+  SimulateFlags flags = FlagsWithPlatform();
   flags.nodes = "1,8,16";
   flags.strategies = "tree";
   EXPECT_THAT(Each(PlanOf(flags), &SimulationJob::num_ranks), ElementsAre(8, 64, 128));
@@ -70,14 +70,14 @@ TEST(SimulatePlanTest, NodesAreAllTheirRanks) {
 }
 
 TEST(SimulatePlanTest, SlotsAreEnoughForTheRanks) {
-  SimulateFlags flags = Flags();
+  SimulateFlags flags = FlagsWithPlatform();
   flags.ranks = "1,64,65,1000";
   flags.strategies = "tree";
   EXPECT_THAT(Each(PlanOf(flags), &SimulationJob::num_slots), ElementsAre(64, 64, 128, 1024));
 }
 
 TEST(SimulatePlanTest, AModelBringsItsShapeItsLayersAndItsMemory) {
-  SimulateFlags flags = Flags();
+  SimulateFlags flags = FlagsWithPlatform();
   flags.ranks = "8";
   flags.contexts = "128K";
   flags.model = "llama-3.1-8b";
@@ -97,7 +97,7 @@ TEST(SimulatePlanTest, AModelBringsItsShapeItsLayersAndItsMemory) {
 }
 
 TEST(SimulatePlanTest, AMapIsOfEveryScheduleAndTheChoice) {
-  SimulateFlags flags = Flags();
+  SimulateFlags flags = FlagsWithPlatform();
   flags.is_map = true;
   flags.ranks = "4";
   flags.batches = "1";
@@ -116,7 +116,7 @@ TEST(SimulatePlanTest, AMapIsOfEveryScheduleAndTheChoice) {
 
 TEST(SimulatePlanTest, BadInputIsNamed) {
   const auto complaint = [](void (*change)(SimulateFlags&)) {
-    SimulateFlags flags = Flags();
+    SimulateFlags flags = FlagsWithPlatform();
     change(flags);
     const Status status = MakeSimulatePlan(flags).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);

@@ -17,7 +17,7 @@ namespace {
 
 std::string FormatCount(double count) { return FormatSize(std::llround(count)); }
 
-std::string Count(int64_t count, std::string_view one) {
+std::string ShortCount(int64_t count, std::string_view one) {
   return fmt::format("{} {}{}", FormatSize(count), one, count == 1 ? "" : "s");
 }
 
@@ -50,8 +50,9 @@ PlotPanel MakePanel(const std::string& title, const PlotAxis& y, bool over_ranks
 // What the points of a row have in common: the batch, and the ranks or the context.
 std::string RowTitle(const SimulatePlan& plan, const SimulationPoint& point, bool over_ranks) {
   const SimulationJob& job = point.job;
-  std::string title = over_ranks ? Count(job.context, "token") : Count(job.num_ranks, "rank");
-  if (!over_ranks && plan.platform.ranks_per_node > 1) title += fmt::format(" on {}", Count(point.num_nodes, "node"));
+  std::string title = over_ranks ? ShortCount(job.context, "token") : ShortCount(job.num_ranks, "rank");
+  if (!over_ranks && plan.platform.ranks_per_node > 1)
+    title += fmt::format(" on {}", ShortCount(point.num_nodes, "node"));
   if (job.batch > 1) title += fmt::format(", batch {}", job.batch);
   return title;
 }

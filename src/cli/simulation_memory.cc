@@ -19,10 +19,6 @@ constexpr double kMessageBytes = 1.6e3;  // one that is under way
 // Larger buffers are hollow.
 constexpr double kLargestBuffer = 1 << 20;
 
-double StateBytes(const SimulationJob& job) {
-  return static_cast<double>(job.batch * job.num_heads * (job.head_dim + 2)) * sizeof(float);
-}
-
 // Messages that are under way at once, of all ranks.
 double MessagesUnderWay(const SimulationJob& job) {
   const double num_ranks = job.num_ranks;
@@ -39,7 +35,7 @@ double MessagesUnderWay(const SimulationJob& job) {
 // What MPI's own allreduce works in: copies of operands that have room for the largest forest. Those are never hollow.
 double AllreduceBytes(const SimulationJob& job) {
   const double levels = std::bit_width(static_cast<unsigned>(job.num_ranks));
-  const double operand_bytes = std::max(1.0, 2 * levels) * StateBytes(job);
+  const double operand_bytes = std::max(1.0, 2 * levels) * static_cast<double>(StateBytes(job));
   constexpr double kCopies = 4;
   if (job.strategy == "allreduce") return kCopies * operand_bytes;
   // The planner may choose it for small messages.
@@ -48,8 +44,9 @@ double AllreduceBytes(const SimulationJob& job) {
 
 double BytesOfRank(const SimulationJob& job) {
   constexpr double kBuffers = 8;
-  double bytes = kRankBytes + kBuffers * std::min(StateBytes(job), kLargestBuffer) + AllreduceBytes(job);
-  bytes += 2 * StateBytes(job);  // queries and outputs
+  const auto state_bytes = static_cast<double>(StateBytes(job));
+  double bytes = kRankBytes + kBuffers * std::min(state_bytes, kLargestBuffer) + AllreduceBytes(job);
+  bytes += 2 * state_bytes;  // queries and outputs
   if (job.layers) {
     const int64_t widest = std::max({job.layers->hidden_size, job.layers->ffn_size, job.layers->vocab_size});
     bytes += static_cast<double>(2 * job.batch * widest) * sizeof(float) + kBuffers * kLargestBuffer;
@@ -58,6 +55,10 @@ double BytesOfRank(const SimulationJob& job) {
 }
 
 }  // namespace
+
+int64_t StateBytes(const SimulationJob& job) {
+  return job.batch * job.num_heads * (job.head_dim + 2) * static_cast<int64_t>(sizeof(float));
+}
 
 double EstimateSimulatorBytes(const SimulationJob& job) {
   return kProgramBytes + job.num_ranks * BytesOfRank(job) + MessagesUnderWay(job) * kMessageBytes;

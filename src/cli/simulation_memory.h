@@ -3,12 +3,16 @@
 #ifndef PANDO_SRC_CLI_SIMULATION_MEMORY_H_
 #define PANDO_SRC_CLI_SIMULATION_MEMORY_H_
 
+#include <cstdint>
 #include <span>
 
 #include "pando/status.h"
 #include "src/planning/simulation_job.h"
 
 namespace pando::cli {
+
+// The states of one layer's step: what a rank sends in a merge.
+int64_t StateBytes(const SimulationJob& job);
 
 // Rather too much than too little. Keys and values are not there (simulation/hollow_memory.h): it is ranks and messages
 // that count.

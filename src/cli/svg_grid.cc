@@ -10,9 +10,9 @@ namespace {
 // ---- Sizes, in pixels at the figure's own scale.
 constexpr double kCellWidth = 64;
 constexpr double kCellHeight = 34;
-constexpr double kLeft = 76;  // tick labels and the axis label
-constexpr double kRight = 24;
-constexpr double kTop = 8;
+constexpr double kGridLeft = 76;  // tick labels and the axis label
+constexpr double kGridRight = 24;
+constexpr double kGridTop = 8;
 constexpr double kAxis = 52;  // tick labels and the axis label below the cells
 constexpr double kLegendLine = 22;
 constexpr double kMinWidth = 560;  // for titles and the legend
@@ -29,8 +29,8 @@ struct Frame {
 };
 
 Frame FrameOf(const GridFigure& figure) {
-  return {.left = kLeft,
-          .top = kSvgHeader + kTop,
+  return {.left = kGridLeft,
+          .top = kSvgHeader + kGridTop,
           .width = kCellWidth * static_cast<double>(figure.x_ticks.size()),
           .height = kCellHeight * static_cast<double>(figure.y_ticks.size())};
 }
@@ -88,7 +88,7 @@ void AddAxes(SvgWriter& out, const GridFigure& figure, const Frame& frame) {
 
 void AddLegend(SvgWriter& out, const GridFigure& figure, const Frame& frame) {
   const double y = frame.bottom() + kAxis + 6;
-  double x = kLeft;
+  double x = kGridLeft;
   for (const GridLegendEntry& entry : figure.legend) {
     out.Add(R"svg(<rect class="m{}" x="{:.1f}" y="{:.1f}" width="12" height="12"/>)svg", LookIndex(entry.look), x, y);
     out.Add(R"svg(<text class="name" x="{:.1f}" y="{:.1f}">{}</text>)svg", x + 17, y + 10.5, EscapeXml(entry.name));
@@ -96,9 +96,9 @@ void AddLegend(SvgWriter& out, const GridFigure& figure, const Frame& frame) {
     x += 17 + kLetter * static_cast<double>(entry.name.size()) + 16;
   }
   if (figure.mark_meaning.empty()) return;
-  out.Add(R"svg(<circle class="frame" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"/>)svg", kLeft + 6, y + kLegendLine + 6,
+  out.Add(R"svg(<circle class="frame" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"/>)svg", kGridLeft + 6, y + kLegendLine + 6,
           kDisc / 2);
-  out.Add(R"svg(<text class="name" x="{:.1f}" y="{:.1f}">{}</text>)svg", kLeft + 17, y + kLegendLine + 10.5,
+  out.Add(R"svg(<text class="name" x="{:.1f}" y="{:.1f}">{}</text>)svg", kGridLeft + 17, y + kLegendLine + 10.5,
           EscapeXml(figure.mark_meaning));
 }
 
@@ -107,7 +107,7 @@ void AddLegend(SvgWriter& out, const GridFigure& figure, const Frame& frame) {
 std::string RenderSvg(const GridFigure& figure) {
   const Frame frame = FrameOf(figure);
   SvgWriter out;
-  AddSvgBegin(out, std::max(kMinWidth, frame.left + frame.width + kRight), frame.bottom() + kAxis + 3 * kLegendLine,
+  AddSvgBegin(out, std::max(kMinWidth, frame.left + frame.width + kGridRight), frame.bottom() + kAxis + 3 * kLegendLine,
               figure.title, figure.subtitle);
   AddCells(out, figure, frame);
   AddAxes(out, figure, frame);

@@ -5,17 +5,13 @@
 
 #include <regex>
 
+#include "src/cli/testing/occurrences.h"
+
 namespace pando::cli {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-size_t Count(const std::string& text, const std::string& pattern) {
-  const std::regex regex(pattern);
-  return static_cast<size_t>(
-      std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
-}
 
 GridFigure Figure() {
   return {.title = "which < wins",
@@ -31,10 +27,10 @@ GridFigure Figure() {
 
 TEST(SvgGridTest, ACellForEachPairInItsColour) {
   const std::string svg = RenderSvg(Figure());
-  EXPECT_EQ(Count(svg, "<rect class=\"cell m0\""), 1);
-  EXPECT_EQ(Count(svg, "<rect class=\"cell m2\""), 2);
-  EXPECT_EQ(Count(svg, "<rect class=\"cell frame\""), 1);
-  EXPECT_EQ(Count(svg, "<circle class=\"mark m5\""), 1);
+  EXPECT_EQ(CountIn(svg, "<rect class=\"cell m0\""), 1);
+  EXPECT_EQ(CountIn(svg, "<rect class=\"cell m2\""), 2);
+  EXPECT_EQ(CountIn(svg, "<rect class=\"cell frame\""), 1);
+  EXPECT_EQ(CountIn(svg, "<circle class=\"mark m5\""), 1);
   EXPECT_THAT(svg, HasSubstr(">1.05</text>"));
   for (const char* text : {">8 kB<", ">16 kB<", ">2<", ">4<", ">bytes<", ">ranks<", ">tree<", ">direct<", ">chosen<"}) {
     EXPECT_THAT(svg, HasSubstr(text));

@@ -19,12 +19,12 @@ namespace {
 // ---- Sizes, in pixels at the figure's own scale.
 constexpr double kPlotWidth = 330;
 constexpr double kPlotHeight = 250;
-constexpr double kLeft = 76;    // tick labels and the axis label
-constexpr double kRight = 116;  // names of series
-constexpr double kTop = 36;     // the panel's title
-constexpr double kBottom = 54;
-constexpr double kPanelWidth = kLeft + kPlotWidth + kRight;
-constexpr double kPanelHeight = kTop + kPlotHeight + kBottom;
+constexpr double kPanelLeft = 76;    // tick labels and the axis label
+constexpr double kPanelRight = 116;  // names of series
+constexpr double kPanelTop = 36;     // the panel's title
+constexpr double kPanelBottom = 54;
+constexpr double kPanelWidth = kPanelLeft + kPlotWidth + kPanelRight;
+constexpr double kPanelHeight = kPanelTop + kPlotHeight + kPanelBottom;
 constexpr double kLabelDistance = 14;
 constexpr int kMaxTicks = 7;
 
@@ -71,35 +71,36 @@ std::pair<Limits, Limits> ColumnLimits(const PlotFigure& figure, size_t column) 
 // The values with a little room on both sides.
 Scale MakeXScale(const Limits& limits) {
   const double room = limits.low < limits.high ? std::pow(limits.high / limits.low, 0.04) : 2;
-  return {limits.low / room, limits.high * room, kLeft, kLeft + kPlotWidth};
+  return {limits.low / room, limits.high * room, kPanelLeft, kPanelLeft + kPlotWidth};
 }
 
 // Whole powers of the base around the values.
 Scale MakeYScale(const Limits& limits, double base) {
   const double low = std::floor(std::log(limits.low) / std::log(base) + 1e-9);
   const double high = std::ceil(std::log(limits.high) / std::log(base) - 1e-9);
-  return {std::pow(base, low), std::pow(base, std::max(high, low + 1)), kTop + kPlotHeight, kTop};
+  return {std::pow(base, low), std::pow(base, std::max(high, low + 1)), kPanelTop + kPlotHeight, kPanelTop};
 }
 
 void AddAxes(SvgWriter& out, const PlotPanel& panel, const Scale& x, const Scale& y) {
-  const double bottom = kTop + kPlotHeight;
+  const double bottom = kPanelTop + kPlotHeight;
   for (const double value : LogTicks(x.low, x.high, panel.x.base, kMaxTicks)) {
-    out.Add(R"svg(<path class="grid" d="M{0:.1f} {1:.1f}V{2:.1f}"/>)svg", x.At(value), kTop, bottom);
+    out.Add(R"svg(<path class="grid" d="M{0:.1f} {1:.1f}V{2:.1f}"/>)svg", x.At(value), kPanelTop, bottom);
     out.Add(R"svg(<text class="tick" x="{:.1f}" y="{:.1f}" text-anchor="middle">{}</text>)svg", x.At(value),
             bottom + 17, EscapeXml(panel.x.format_tick(value)));
   }
   for (const double value : LogTicks(y.low, y.high, panel.y.base, kMaxTicks)) {
-    out.Add(R"svg(<path class="grid" d="M{:.1f} {:.1f}H{:.1f}"/>)svg", kLeft, y.At(value), kLeft + kPlotWidth);
-    out.Add(R"svg(<text class="tick" x="{:.1f}" y="{:.1f}" text-anchor="end">{}</text>)svg", kLeft - 7, y.At(value) + 4,
-            EscapeXml(panel.y.format_tick(value)));
+    out.Add(R"svg(<path class="grid" d="M{:.1f} {:.1f}H{:.1f}"/>)svg", kPanelLeft, y.At(value),
+            kPanelLeft + kPlotWidth);
+    out.Add(R"svg(<text class="tick" x="{:.1f}" y="{:.1f}" text-anchor="end">{}</text>)svg", kPanelLeft - 7,
+            y.At(value) + 4, EscapeXml(panel.y.format_tick(value)));
   }
-  out.Add(R"svg(<rect class="frame" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>)svg", kLeft, kTop,
+  out.Add(R"svg(<rect class="frame" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>)svg", kPanelLeft, kPanelTop,
           kPlotWidth, kPlotHeight);
   out.Add(R"svg(<text class="axis quiet" x="{:.1f}" y="{:.1f}" text-anchor="middle">{}</text>)svg",
-          kLeft + kPlotWidth / 2, bottom + 37, EscapeXml(panel.x.label));
+          kPanelLeft + kPlotWidth / 2, bottom + 37, EscapeXml(panel.x.label));
   out.Add(
       R"svg(<text class="axis quiet" transform="translate(14 {:.1f}) rotate(-90)" text-anchor="middle">{}</text>)svg",
-      kTop + kPlotHeight / 2, EscapeXml(panel.y.label));
+      kPanelTop + kPlotHeight / 2, EscapeXml(panel.y.label));
 }
 
 // The drawable points of a series, in pixels.
@@ -133,8 +134,8 @@ struct EndLabel {
 void AddEndLabels(SvgWriter& out, const std::vector<EndLabel>& labels) {
   std::vector<double> wanted(labels.size());
   std::transform(labels.begin(), labels.end(), wanted.begin(), [](const EndLabel& label) { return label.end.y; });
-  const std::vector<double> placed = SpreadLabels(wanted, kLabelDistance, kTop + 6, kTop + kPlotHeight - 4);
-  const double text_x = kLeft + kPlotWidth + 22;
+  const std::vector<double> placed = SpreadLabels(wanted, kLabelDistance, kPanelTop + 6, kPanelTop + kPlotHeight - 4);
+  const double text_x = kPanelLeft + kPlotWidth + 22;
   for (size_t i = 0; i < labels.size(); ++i) {
     const size_t look = LookIndex(labels[i].series->look);
     out.Add(R"svg(<path class="leader s{}" d="M{:.1f} {:.1f}L{:.1f} {:.1f}"/>)svg", look, labels[i].end.x + 6,
@@ -145,7 +146,7 @@ void AddEndLabels(SvgWriter& out, const std::vector<EndLabel>& labels) {
 }
 
 void AddPanel(SvgWriter& out, const PlotPanel& panel, const Scale& x, const Scale& y) {
-  out.Add(R"svg(<text class="panel-title" x="{:.1f}" y="{:.1f}">{}</text>)svg", kLeft, kTop - 11,
+  out.Add(R"svg(<text class="panel-title" x="{:.1f}" y="{:.1f}">{}</text>)svg", kPanelLeft, kPanelTop - 11,
           EscapeXml(panel.title));
   AddAxes(out, panel, x, y);
   std::vector<EndLabel> labels;
@@ -158,7 +159,7 @@ void AddPanel(SvgWriter& out, const PlotPanel& panel, const Scale& x, const Scal
   AddEndLabels(out, labels);
   if (labels.empty()) {
     out.Add(R"svg(<text class="quiet" x="{:.1f}" y="{:.1f}" text-anchor="middle">nothing above 0</text>)svg",
-            kLeft + kPlotWidth / 2, kTop + kPlotHeight / 2);
+            kPanelLeft + kPlotWidth / 2, kPanelTop + kPlotHeight / 2);
   }
 }
 

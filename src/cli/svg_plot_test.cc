@@ -9,6 +9,7 @@
 
 #include "src/base/random.h"
 #include "src/cli/svg_style.h"
+#include "src/cli/testing/occurrences.h"
 
 namespace pando::cli {
 namespace {
@@ -25,12 +26,6 @@ PlotPanel Panel(std::vector<PlotSeries> series) {
 
 PlotFigure Figure(std::vector<PlotSeries> series) { return {"a figure", "a subtitle", {{Panel(std::move(series))}}}; }
 
-size_t Count(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
 // The numbers that follow `before`, in order.
 std::vector<double> NumbersAfter(const std::string& svg, const std::string& before) {
   std::vector<double> numbers;
@@ -44,9 +39,9 @@ std::vector<double> NumbersAfter(const std::string& svg, const std::string& befo
 TEST(SvgPlotTest, EverySeriesIsALineWithMarkersAndAName) {
   const std::string svg =
       RenderSvg(Figure({{"tree", 0, {{1024, 10}, {2048, 20}, {4096, 40}}}, {"ring", 1, {{1024, 900}}}}));
-  EXPECT_EQ(Count(svg, "<path class=\"line "), 2);
-  EXPECT_EQ(Count(svg, "<path class=\"mark m0\""), 3);
-  EXPECT_EQ(Count(svg, "<path class=\"mark m1\""), 1);
+  EXPECT_EQ(CountIn(svg, "<path class=\"line "), 2);
+  EXPECT_EQ(CountIn(svg, "<path class=\"mark m0\""), 3);
+  EXPECT_EQ(CountIn(svg, "<path class=\"mark m1\""), 1);
   EXPECT_THAT(svg, HasSubstr(">tree</text>"));
   EXPECT_THAT(svg, HasSubstr(">ring</text>"));
   EXPECT_THAT(svg, HasSubstr(">tokens</text>"));
@@ -71,16 +66,16 @@ TEST(SvgPlotTest, PanelsOfAColumnShareTheirAxes) {
   PlotFigure figure = Figure({{"tree", 0, {{1024, 10}, {4096, 20}}}});
   figure.rows.push_back({Panel({{"tree", 0, {{1024, 100'000}, {4096, 1'000'000}}}})});
   const std::string svg = RenderSvg(figure);
-  EXPECT_EQ(Count(svg, "<g class=\"panel\""), 2);
-  EXPECT_EQ(Count(svg, ">1000000</text>"), 2);
-  EXPECT_EQ(Count(svg, ">10</text>"), 2);
+  EXPECT_EQ(CountIn(svg, "<g class=\"panel\""), 2);
+  EXPECT_EQ(CountIn(svg, ">1000000</text>"), 2);
+  EXPECT_EQ(CountIn(svg, ">10</text>"), 2);
 }
 
 TEST(SvgPlotTest, WhatHasNoLogarithmIsLeftOut) {
   const double infinity = std::numeric_limits<double>::infinity();
   const std::string svg =
       RenderSvg(Figure({{"tree", 0, {{1024, 0}, {2048, 5}, {4096, infinity}}}, {"nothing", 1, {{1024, 0}}}}));
-  EXPECT_EQ(Count(svg, "<path class=\"mark "), 1);
+  EXPECT_EQ(CountIn(svg, "<path class=\"mark "), 1);
   EXPECT_THAT(svg, Not(HasSubstr("nothing</text>")));
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
   EXPECT_THAT(svg, Not(HasSubstr("inf")));
@@ -92,7 +87,7 @@ TEST(SvgPlotTest, EmptyPanelSaysSo) {
     EXPECT_THAT(svg, HasSubstr("nothing above 0"));
     EXPECT_THAT(svg, Not(HasSubstr("nan")));
   }
-  EXPECT_THAT(RenderSvg({}), HasSubstr("</svg>"));
+  EXPECT_THAT(RenderSvg(PlotFigure()), HasSubstr("</svg>"));
 }
 
 TEST(SvgPlotTest, OnePointIsDrawnInsideTheFrame) {

@@ -15,7 +15,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTokenizeExamples =
     R"(The model file may hold a vocabulary alone. Vocabularies of bytes read what is not UTF-8 as U+FFFD, as in llama.cpp;
 --keep-bytes keeps it, so that detokenize gives back every byte.
 
@@ -71,7 +71,7 @@ std::function<Status()> AddTokenize(CLI::App& app) {
   app.add_flag("--keep-bytes", flags->keep_bytes, "Keep bytes that are not UTF-8, where the vocabulary can");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output,
                 "ids, pieces (one token per line) or json (an array of ids)");
-  app.footer(kExamples);
+  app.footer(kTokenizeExamples);
   return [flags] { return RunTokenize(*flags); };
 }
 

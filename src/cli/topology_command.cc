@@ -21,7 +21,7 @@
 namespace pando::cli {
 namespace {
 
-constexpr const char* kExplanation =
+constexpr const char* kTopologyExplanation =
     R"(Ranks on one node, socket or process are neighbours in the tree, whatever their numbers, so that most of a merge
 stays inside. Links are measured between one pair of ranks per level, and the planner predicts from these figures what
 each schedule takes, until the last rank has the result; measured_us is the same for real, on made-up states. A schedule
@@ -186,7 +186,7 @@ std::function<Status()> AddTopology(CLI::App& app) {
   AddTextOption(app, "--head-dim", "N", flags->head_dim, "Elements of a head");
   AddTextOption(app, "--batch", "N", flags->batch, "Sequences that are merged at once");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "text or json");
-  app.footer(kExplanation);
+  app.footer(kTopologyExplanation);
   return [flags] { return RunTopology(*flags); };
 }
 

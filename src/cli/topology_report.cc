@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "src/cli/report_text.h"
 #include "src/cli/table_output.h"
 
 namespace pando::cli {
@@ -17,10 +18,6 @@ namespace {
 constexpr int64_t kMaxBarColumns = 64;
 constexpr double kMicro = 1e6;
 constexpr double kGiga = 1e9;
-
-std::string Count(size_t count, std::string_view noun, std::string_view plural) {
-  return fmt::format("{} {}", count, count == 1 ? noun : plural);
-}
 
 const RankPlace& PlaceAt(const CostModel& costs, size_t position) {
   return costs.topology.places[static_cast<size_t>(costs.order.rank_at[position])];
@@ -86,10 +83,9 @@ std::string Headings(const CostModel& costs, size_t position, const Groups& grou
 
 std::string Summary(const TopologyReport& report) {
   const Groups groups = CountGroups(report.costs.topology);
-  std::string text =
-      fmt::format("{} ({}): {}, {}, {}\n", Count(groups.num_ranks, "rank", "ranks"), report.transport,
-                  Count(groups.num_nodes, "node", "nodes"), Count(groups.num_sockets, "socket", "sockets"),
-                  Count(groups.num_processes, "process", "processes"));
+  std::string text = fmt::format("{} ({}): {}, {}, {}\n", Count(groups.num_ranks, "rank"), report.transport,
+                                 Count(groups.num_nodes, "node"), Count(groups.num_sockets, "socket"),
+                                 Count(groups.num_processes, "process", "processes"));
   if (report.costs.topology.cores_per_node > 0) {
     text += fmt::format("More ranks than hardware threads: those of a node share {}.\n",
                         report.costs.topology.cores_per_node);

@@ -14,37 +14,22 @@
 #include "src/base/errors.h"
 #include "src/base/testing/allocation_counter.h"
 #include "src/base/testing/bits.h"
+#include "src/engine/testing/tiny_engine.h"
 #include "src/kv_cache/testing/temporary_folder.h"
-#include "src/model/testing/tiny_model.h"
 
 namespace pando {
 namespace {
 
-using test_support::MakeTinyModel;
+using test_support::kVocabulary;
 using test_support::RandomPrompt;
+using test_support::RunOn;
 using test_support::SameBits;
+using test_support::SmallSteps;
 using test_support::TemporaryFolder;
+using test_support::Tiny;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-constexpr size_t kVocabulary = 101;
-
-std::shared_ptr<const Model> Tiny() {
-  static const std::shared_ptr<const Model> model = MakeTinyModel({}).Load().value();
-  return model;
-}
-
-TransformerOptions SmallSteps(int64_t max_tokens = 32) {
-  return {.max_tokens = max_tokens, .tree = {.num_slots = 8, .chunk_tokens = 16}, .num_threads = 1};
-}
-
-Status RunOn(int64_t num_ranks, const std::function<Status(Engine& engine)>& front,
-             const TransformerOptions& options = SmallSteps(),
-             std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
-  return RunInProcess(num_ranks, {.timeout = timeout},
-                      [&](Communicator& communicator) { return Engine::Run(communicator, Tiny(), options, front); });
-}
 
 // The logits of the last of `tokens`, which go to a new sequence in one step.
 Status LastLogits(Engine& engine, std::span<const int32_t> tokens, std::vector<float>& logits) {

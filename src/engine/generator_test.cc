@@ -7,27 +7,18 @@
 #include <array>
 
 #include "src/base/testing/bits.h"
-#include "src/model/testing/tiny_model.h"
+#include "src/engine/testing/tiny_engine.h"
 
 namespace pando {
 namespace {
 
-using test_support::MakeTinyModel;
+using test_support::kVocabulary;
 using test_support::RandomPrompt;
+using test_support::RunOn;
 using test_support::SameBits;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
-
-constexpr size_t kVocabulary = 101;
-
-Status RunOn(int64_t num_ranks, int64_t max_tokens, const std::function<Status(Engine& engine)>& front) {
-  static const std::shared_ptr<const Model> model = MakeTinyModel({}).Load().value();
-  const TransformerOptions options = {
-      .max_tokens = max_tokens, .tree = {.num_slots = 8, .chunk_tokens = 16}, .num_threads = 1};
-  return RunInProcess(num_ranks, {},
-                      [&](Communicator& communicator) { return Engine::Run(communicator, model, options, front); });
-}
 
 struct Text {
   std::vector<int32_t> tokens;

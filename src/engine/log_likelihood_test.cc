@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
+
+#include "src/base/testing/floats.h"
 
 namespace pando {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+using test_support::kInfinity;
+using test_support::kNan;
 
 TEST(LogSumExpTest, IsThatOfPlainArithmetic) {
   const std::vector<float> logits = {0.5F, -3, 2.25F, 2, -100};

@@ -4,26 +4,16 @@
 #include <gtest/gtest.h>
 
 #include "src/engine/bytes_read.h"
-#include "src/model/testing/tiny_model.h"
+#include "src/engine/testing/tiny_engine.h"
 
 namespace pando {
 namespace {
 
 using test_support::MakeTinyModel;
+using test_support::RunOn;
+using test_support::Tiny;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-std::shared_ptr<const Model> Tiny() {
-  static const std::shared_ptr<const Model> model = MakeTinyModel({}).Load().value();
-  return model;
-}
-
-Status RunOn(int64_t num_ranks, int64_t max_tokens, const std::function<Status(Engine& engine)>& front) {
-  const TransformerOptions options{
-      .max_tokens = max_tokens, .tree = {.num_slots = 8, .chunk_tokens = 16}, .num_threads = 1};
-  return RunInProcess(num_ranks, {},
-                      [&](Communicator& communicator) { return Engine::Run(communicator, Tiny(), options, front); });
-}
 
 struct Case {
   int64_t num_ranks = 1;

@@ -6,19 +6,18 @@
 #include <bit>
 #include <cmath>
 
+#include "src/engine/testing/tiny_engine.h"
 #include "src/model/testing/reference_forward.h"
-#include "src/model/testing/tiny_model.h"
 
 namespace pando {
 namespace {
 
-using test_support::MakeTinyModel;
+using test_support::kVocabulary;
 using test_support::RandomPrompt;
 using test_support::ReferenceLogits;
+using test_support::Tiny;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr size_t kVocabulary = 101;
 
 TEST(PlanWindowsTest, LieSideBySideAndScoreTheirSecondHalf) {
   EXPECT_THAT(PlanWindows(35, {.window = 10}).value(),
@@ -64,7 +63,6 @@ struct Ranks {
 
 Result<PerplexityResult> Measure(const Ranks& ranks, std::span<const int32_t> tokens, const PerplexityOptions& options,
                                  const PerplexityObserver& observer = nullptr) {
-  static const std::shared_ptr<const Model> model = MakeTinyModel({}).Load().value();
   const TransformerOptions transformer{.max_tokens = ranks.max_tokens,
                                        .k_type = KvType::kF32,
                                        .v_type = KvType::kF32,
@@ -72,7 +70,7 @@ Result<PerplexityResult> Measure(const Ranks& ranks, std::span<const int32_t> to
                                        .num_threads = ranks.num_threads};
   Result<PerplexityResult> result = Status(StatusCode::kFailed, "not run");
   const Status status = RunInProcess(ranks.num_ranks, {}, [&](Communicator& communicator) {
-    return Engine::Run(communicator, model, transformer, [&](Engine& engine) {
+    return Engine::Run(communicator, Tiny(), transformer, [&](Engine& engine) {
       result = MeasurePerplexity(engine, tokens, options, observer);
       return result.status();
     });
@@ -83,14 +81,13 @@ Result<PerplexityResult> Measure(const Ranks& ranks, std::span<const int32_t> to
 
 // Log-likelihoods in the plainest way, from the reference's logits.
 LikelihoodSum Reference(std::span<const int32_t> tokens, const PerplexityOptions& options) {
-  static const std::shared_ptr<const Model> model = MakeTinyModel({}).Load().value();
   LikelihoodSum sum;
   const std::vector<ScoredWindow> windows = PlanWindows(tokens.size(), options).value();
   for (const ScoredWindow& window : windows) {
     std::vector<int32_t> text(tokens.begin() + static_cast<ptrdiff_t>(window.begin),
                               tokens.begin() + static_cast<ptrdiff_t>(window.begin) + options.window);
     if (options.bos.has_value()) text[0] = *options.bos;
-    const std::vector<double> logits = ReferenceLogits(*model, text);
+    const std::vector<double> logits = ReferenceLogits(*Tiny(), text);
     for (size_t position = window.first; position + 1 < text.size(); ++position) {
       double total = 0;
       for (size_t i = 0; i < kVocabulary; ++i) total += std::exp(logits[position * kVocabulary + i]);

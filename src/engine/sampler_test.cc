@@ -11,14 +11,15 @@
 #include <numeric>
 #include <set>
 
+#include "src/base/testing/floats.h"
+
 namespace pando {
 namespace {
 
+using test_support::kInfinity;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Nothing is left out and nothing is changed.
 constexpr SamplerOptions kPlain = {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0};

@@ -11,7 +11,7 @@ namespace {
 using enum GgufTensorType;
 
 // clang-format off
-constexpr std::array kTypes = {
+constexpr std::array kTensorTypes = {
     GgufTensorTypeInfo{kF32, "F32", 1, 4},
     GgufTensorTypeInfo{kF16, "F16", 1, 2},
     GgufTensorTypeInfo{kQ4_0, "Q4_0", 32, 18},
@@ -51,13 +51,13 @@ constexpr std::array kTypes = {
 
 }  // namespace
 
-std::span<const GgufTensorTypeInfo> AllGgufTensorTypes() { return kTypes; }
+std::span<const GgufTensorTypeInfo> AllGgufTensorTypes() { return kTensorTypes; }
 
 const GgufTensorTypeInfo* FindGgufTensorType(uint32_t number) {
-  const auto* const found = std::find_if(kTypes.begin(), kTypes.end(), [number](const GgufTensorTypeInfo& info) {
-    return static_cast<uint32_t>(info.type) == number;
-  });
-  return found == kTypes.end() ? nullptr : found;
+  const auto* const found =
+      std::find_if(kTensorTypes.begin(), kTensorTypes.end(),
+                   [number](const GgufTensorTypeInfo& info) { return static_cast<uint32_t>(info.type) == number; });
+  return found == kTensorTypes.end() ? nullptr : found;
 }
 
 const GgufTensorTypeInfo& InfoOf(GgufTensorType type) {

@@ -21,23 +21,23 @@ struct TypeInfo {
 };
 
 // By GGUF's number.
-constexpr std::array<TypeInfo, 13> kTypes = {{{"uint8", 1},
-                                              {"int8", 1},
-                                              {"uint16", 2},
-                                              {"int16", 2},
-                                              {"uint32", 4},
-                                              {"int32", 4},
-                                              {"float32", 4},
-                                              {"bool", 1},
-                                              {"string", 0},
-                                              {"array", 0},
-                                              {"uint64", 8},
-                                              {"int64", 8},
-                                              {"float64", 8}}};
+constexpr std::array<TypeInfo, 13> kValueTypes = {{{"uint8", 1},
+                                                   {"int8", 1},
+                                                   {"uint16", 2},
+                                                   {"int16", 2},
+                                                   {"uint32", 4},
+                                                   {"int32", 4},
+                                                   {"float32", 4},
+                                                   {"bool", 1},
+                                                   {"string", 0},
+                                                   {"array", 0},
+                                                   {"uint64", 8},
+                                                   {"int64", 8},
+                                                   {"float64", 8}}};
 
 TypeInfo InfoOf(GgufValueType type) {
   const auto number = static_cast<size_t>(type);
-  return number < kTypes.size() ? kTypes[number] : TypeInfo{"", 0};
+  return number < kValueTypes.size() ? kValueTypes[number] : TypeInfo{"", 0};
 }
 
 template <typename T>

@@ -32,7 +32,7 @@ Activations MakeBytes(const std::vector<float>& x, size_t tokens) {
 }
 
 // Everything a token has, as the reference makes it from the same floats.
-void ExpectSameAsReference(const std::vector<float>& x, const std::string& what) {
+void ExpectQuantizesAsReference(const std::vector<float>& x, const std::string& what) {
   const size_t blocks = x.size() / kActivationBlock;
   Activations expected;
   ASSERT_TRUE(expected.Grow(1, x.size()).ok());
@@ -54,7 +54,7 @@ void ExpectSameAsReference(const std::vector<float>& x, const std::string& what)
 TEST(ActivationsTest, SameAsReference) {
   for (const size_t blocks : {1, 2, 3, 18, 48}) {
     for (const float scale : {1.0f, 1e-20f, 1e20f}) {
-      ExpectSameAsReference(Normals(blocks * kActivationBlock, blocks, scale), "normals");
+      ExpectQuantizesAsReference(Normals(blocks * kActivationBlock, blocks, scale), "normals");
     }
   }
 }
@@ -62,27 +62,27 @@ TEST(ActivationsTest, SameAsReference) {
 TEST(ActivationsTest, SameAsReferenceAtTheEdges) {
   const auto block_of = [](float value) { return std::vector<float>(kActivationBlock, value); };
   for (const float value : {0.0f, -0.0f, 0x1p-100f, 0x1p-101f, -0x1.fffffep-101f, 1e-40f, 3.4e38f, -3.4e38f}) {
-    ExpectSameAsReference(block_of(value), std::to_string(value));
+    ExpectQuantizesAsReference(block_of(value), std::to_string(value));
   }
   // Where scales, and with blocks of equal values sums, leave the range in which they are rounded.
   for (const float edge : {127 * 0x1p-14f, 127 * 65504.0f, 0x1p-14f / 32, 65504.0f / 32}) {
     for (const float factor : {0.9999f, 0.9999999f, 1.0f, 1.0000001f, 1.0001f}) {
-      ExpectSameAsReference(block_of(factor * edge), std::to_string(edge));
-      ExpectSameAsReference(block_of(-factor * edge), std::to_string(edge));
+      ExpectQuantizesAsReference(block_of(factor * edge), std::to_string(edge));
+      ExpectQuantizesAsReference(block_of(-factor * edge), std::to_string(edge));
     }
   }
   for (const float bad : {kInfinity, -kInfinity, kNan, -kNan}) {
     for (const size_t at : {0, 7, 8, 31}) {
       std::vector<float> x = Normals(2 * kActivationBlock, 3);
       x[at] = bad;
-      ExpectSameAsReference(x, "not finite");
+      ExpectQuantizesAsReference(x, "not finite");
     }
   }
   // Halves between two integers go to the even one.
   std::vector<float> halves(kActivationBlock);
   for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<float>(i) - 10.5f;
   halves[5] = 127;
-  ExpectSameAsReference(halves, "halves");
+  ExpectQuantizesAsReference(halves, "halves");
   const Activations activations = MakeBytes(halves, 1);
   EXPECT_EQ(activations.bytes(0).q[9], -2);  // -1.5
   EXPECT_EQ(activations.bytes(0).q[10], 0);  // -0.5

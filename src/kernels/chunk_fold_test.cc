@@ -24,7 +24,7 @@ using ::pando::test_support::SameBits;
 constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0};
 
 // One chunk and a block of queries, filled from a seed.
-struct Problem {
+struct ChunkProblem {
   KvPageLayout layout;
   size_t rows = 1;
   ScoreRule rule;
@@ -32,7 +32,7 @@ struct Problem {
   uint64_t seed = 1;
 };
 
-std::ostream& operator<<(std::ostream& out, const Problem& p) {
+std::ostream& operator<<(std::ostream& out, const ChunkProblem& p) {
   return out << KvTypeName(p.layout.k_type) << "/" << KvTypeName(p.layout.v_type) << " head_dim " << p.layout.head_dim
              << " chunk " << p.layout.chunk_tokens << " rows " << p.rows << " softcap " << p.rule.softcap
              << (p.equal_ranges ? " equal" : " unequal") << " ranges, seed " << p.seed;
@@ -40,7 +40,7 @@ std::ostream& operator<<(std::ostream& out, const Problem& p) {
 
 class Chunk {
  public:
-  explicit Chunk(const Problem& problem) : problem_(problem), random_(problem.seed) {
+  explicit Chunk(const ChunkProblem& problem) : problem_(problem), random_(problem.seed) {
     const size_t head_dim = problem.layout.head_dim;
     const size_t tokens = problem.layout.chunk_tokens;
     page_ = AlignedBuffer::Allocate(problem.layout.head_bytes(), "a page").value();
@@ -96,14 +96,14 @@ class Chunk {
     for (TokenRange& own : ranges_) own = range();
   }
 
-  Problem problem_;
+  ChunkProblem problem_;
   Random random_;
   AlignedBuffer page_;
   std::vector<float> k_, v_, packed_, states_;
   std::vector<TokenRange> ranges_;
 };
 
-void ExpectSameAsReference(const Problem& problem) {
+void ExpectFoldsAsReference(const ChunkProblem& problem) {
   Chunk chunk(problem);
   const std::vector<float> expected = chunk.Fold(reference::FoldChunkInOrder);
   OnEveryTarget([&](const std::string& target) {
@@ -116,7 +116,7 @@ TEST(ChunkFoldTest, SameBitsAsReferenceForEveryTypeAndHeadDim) {
     for (const KvType v_type : kTypes) {
       for (const int64_t head_dim : {8, 24, 40, 64, 80, 96, 128, 256}) {
         const KvPageLayout layout = KvPageLayout::Create(k_type, v_type, head_dim, 64).value();
-        ExpectSameAsReference({.layout = layout, .rows = 4, .rule = {0.1f, 0}, .seed = 2});
+        ExpectFoldsAsReference({.layout = layout, .rows = 4, .rule = {0.1f, 0}, .seed = 2});
       }
     }
   }
@@ -127,14 +127,15 @@ TEST(ChunkFoldTest, SameBitsAsReferenceForEveryNumberOfRows) {
     for (size_t rows = 1; rows <= 14; ++rows) {
       for (const bool equal : {true, false}) {
         const KvPageLayout layout = KvPageLayout::Create(type, type, 80, 48).value();
-        ExpectSameAsReference({.layout = layout, .rows = rows, .rule = {0.1f, 0}, .equal_ranges = equal, .seed = rows});
+        ExpectFoldsAsReference(
+            {.layout = layout, .rows = rows, .rule = {0.1f, 0}, .equal_ranges = equal, .seed = rows});
       }
     }
   }
 }
 
 RC_GTEST_PROP(ChunkFoldTest, SameBitsAsReferenceForAnyShape, ()) {
-  Problem problem;
+  ChunkProblem problem;
   const KvType k_type = kTypes[*rc::gen::inRange(0, 4)];
   const KvType v_type = kTypes[*rc::gen::inRange(0, 4)];
   problem.layout =
@@ -143,12 +144,13 @@ RC_GTEST_PROP(ChunkFoldTest, SameBitsAsReferenceForAnyShape, ()) {
   problem.rule = {*rc::gen::element(0.01f, 0.125f, 1.0f, 30.0f), *rc::gen::element(0.0f, 0.0f, 5.0f, 50.0f)};
   problem.equal_ranges = *rc::gen::arbitrary<bool>();
   problem.seed = *rc::gen::inRange<uint64_t>(1, 1u << 30);
-  ExpectSameAsReference(problem);
+  ExpectFoldsAsReference(problem);
 }
 
 TEST(ChunkFoldTest, AnEmptyRangeLeavesTheStateUnchanged) {
   for (const KvType type : kTypes) {
-    const Problem problem{.layout = KvPageLayout::Create(type, type, 64, 64).value(), .rows = 5, .rule = {1.0f, 0}};
+    const ChunkProblem problem{
+        .layout = KvPageLayout::Create(type, type, 64, 64).value(), .rows = 5, .rule = {1.0f, 0}};
     Chunk chunk(problem);
     const std::vector<float> before = chunk.Fold([](const ChunkFold&) {});
     for (const TokenRange empty : {TokenRange{0, 0}, TokenRange{64, 64}, TokenRange{7, 3}}) {
@@ -162,7 +164,7 @@ TEST(ChunkFoldTest, AnEmptyRangeLeavesTheStateUnchanged) {
 TEST(ChunkFoldTest, TokensOutsideTheRangeDoNotShow) {
   for (const KvType type : kTypes) {
     for (const bool equal : {true, false}) {
-      const Problem problem{
+      const ChunkProblem problem{
           .layout = KvPageLayout::Create(type, type, 64, 64).value(), .rows = 6, .equal_ranges = equal, .seed = 3};
       Chunk chunk(problem);
       for (TokenRange& range : chunk.ranges()) range.end = std::min(range.end, 40u);
@@ -180,7 +182,7 @@ TEST(ChunkFoldTest, TokensOutsideTheRangeDoNotShow) {
 TEST(ChunkFoldTest, NanAndInfinityInKeysShow) {
   for (const KvType type : kTypes) {
     for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-      const Problem problem{.layout = KvPageLayout::Create(type, type, 64, 64).value(), .rows = 4, .seed = 2};
+      const ChunkProblem problem{.layout = KvPageLayout::Create(type, type, 64, 64).value(), .rows = 4, .seed = 2};
       Chunk chunk(problem);
       // Both signs, so that whatever the query's sign one of the scores is NaN or +inf.
       chunk.k()[10 * 64 + 5] = bad;
@@ -201,7 +203,7 @@ TEST(ChunkFoldTest, NanAndInfinityInKeysShow) {
 
 TEST(ChunkFoldTest, InfinityInValuesShows) {
   for (const KvType type : kTypes) {
-    const Problem problem{.layout = KvPageLayout::Create(type, type, 64, 64).value(), .rows = 4, .seed = 2};
+    const ChunkProblem problem{.layout = KvPageLayout::Create(type, type, 64, 64).value(), .rows = 4, .seed = 2};
     Chunk chunk(problem);
     chunk.v()[10 * 64 + 5] = std::numeric_limits<float>::infinity();
     chunk.Store();

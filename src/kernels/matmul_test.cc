@@ -29,8 +29,8 @@ using ::pando::test_support::OnEveryTarget;
 using ::pando::test_support::SameBits;
 
 // A matrix and some tokens. The matrix lies at an odd address, and ends where its allocation does.
-struct Problem {
-  Problem(WeightType type, size_t rows, size_t columns, size_t tokens, uint64_t seed)
+struct MatmulProblem {
+  MatmulProblem(WeightType type, size_t rows, size_t columns, size_t tokens, uint64_t seed)
       : bytes(RandomWeights(type, rows, columns, seed)), x_floats(tokens * columns), num_tokens(tokens) {
     bytes.insert(bytes.begin(), std::byte{0});
     w = {type, rows, columns, bytes.data() + 1};
@@ -68,12 +68,12 @@ struct Problem {
   AlignedBuffer scratch;
 };
 
-std::string Describe(const Problem& p) {
+std::string Describe(const MatmulProblem& p) {
   return std::string(InfoOf(p.w.type).name) + " " + std::to_string(p.w.rows) + " x " + std::to_string(p.w.columns) +
          ", " + std::to_string(p.num_tokens) + " tokens";
 }
 
-void ExpectSameAsReference(const Problem& problem, size_t step = 1000) {
+void ExpectMultipliesAsReference(const MatmulProblem& problem, size_t step = 1000) {
   const std::vector<float> expected = problem.Expected();
   OnEveryTarget([&](const std::string& target) {
     EXPECT_TRUE(SameBits(problem.Product(step), expected)) << target << " " << Describe(problem) << " by " << step;
@@ -85,7 +85,7 @@ size_t ColumnsFor(WeightType type, size_t blocks) { return blocks * std::max<siz
 TEST(MatmulTest, SameBitsAsReferenceForEveryTypeAndNumberOfTokens) {
   for (const WeightType type : AllWeightTypes()) {
     for (const size_t tokens : {1, 2, 3, 4, 5, 6, 7, 64, 65}) {
-      ExpectSameAsReference({type, 19, ColumnsFor(type, 3), tokens, 10 + tokens});
+      ExpectMultipliesAsReference({type, 19, ColumnsFor(type, 3), tokens, 10 + tokens});
     }
   }
 }
@@ -93,7 +93,8 @@ TEST(MatmulTest, SameBitsAsReferenceForEveryTypeAndNumberOfTokens) {
 TEST(MatmulTest, SameBitsAsReferenceForEveryTypeAndNumberOfRows) {
   for (const WeightType type : AllWeightTypes()) {
     for (const size_t rows : {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 33}) {
-      for (const size_t tokens : {1, 2, 5}) ExpectSameAsReference({type, rows, ColumnsFor(type, 1), tokens, 20 + rows});
+      for (const size_t tokens : {1, 2, 5})
+        ExpectMultipliesAsReference({type, rows, ColumnsFor(type, 1), tokens, 20 + rows});
     }
   }
 }
@@ -101,8 +102,8 @@ TEST(MatmulTest, SameBitsAsReferenceForEveryTypeAndNumberOfRows) {
 TEST(MatmulTest, SameBitsForAnySplitOfTheRows) {
   for (const WeightType type : AllWeightTypes()) {
     for (const size_t tokens : {1, 3, 9}) {
-      const Problem problem(type, 37, ColumnsFor(type, 2), tokens, 30 + tokens);
-      for (const size_t step : {1, 3, 8, 13, 16, 36}) ExpectSameAsReference(problem, step);
+      const MatmulProblem problem(type, 37, ColumnsFor(type, 2), tokens, 30 + tokens);
+      for (const size_t step : {1, 3, 8, 13, 16, 36}) ExpectMultipliesAsReference(problem, step);
     }
   }
 }
@@ -110,10 +111,10 @@ TEST(MatmulTest, SameBitsForAnySplitOfTheRows) {
 // A token alone has the bits that it has among others.
 TEST(MatmulTest, SameBitsForAnySplitOfTheTokens) {
   for (const WeightType type : AllWeightTypes()) {
-    const Problem all(type, 18, ColumnsFor(type, 2), 11, 40);
+    const MatmulProblem all(type, 18, ColumnsFor(type, 2), 11, 40);
     const std::vector<float> expected = all.Product(18);
     for (size_t token = 0; token < 11; ++token) {
-      Problem one(type, 18, all.w.columns, 1, 40);
+      MatmulProblem one(type, 18, all.w.columns, 1, 40);
       one.x_floats.assign(all.x_floats.begin() + token * all.w.columns,
                           all.x_floats.begin() + (token + 1) * all.w.columns);
       one.SetTokens();
@@ -125,24 +126,24 @@ TEST(MatmulTest, SameBitsForAnySplitOfTheTokens) {
 TEST(MatmulTest, FloatColumnsOfAnyNumber) {
   for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kBF16}) {
     for (const size_t columns : {0, 1, 7, 15, 16, 17, 31, 33, 100}) {
-      for (const size_t tokens : {1, 4, 7}) ExpectSameAsReference({type, 5, columns, tokens, 50 + columns});
+      for (const size_t tokens : {1, 4, 7}) ExpectMultipliesAsReference({type, 5, columns, tokens, 50 + columns});
     }
   }
 }
 
 TEST(MatmulTest, NoTokensAndNoColumns) {
   for (const WeightType type : AllWeightTypes()) {
-    ExpectSameAsReference({type, 9, ColumnsFor(type, 1), 0, 60});
-    ExpectSameAsReference({type, 9, 0, 6, 61});
+    ExpectMultipliesAsReference({type, 9, ColumnsFor(type, 1), 0, 60});
+    ExpectMultipliesAsReference({type, 9, 0, 6, 61});
   }
 }
 
 RC_GTEST_PROP(MatmulTest, SameBitsAsReferenceForAnyShape, ()) {
   const WeightType type = AllWeightTypes()[*rc::gen::inRange<size_t>(0, AllWeightTypes().size())];
   const size_t columns = ColumnsFor(type, *rc::gen::inRange<size_t>(1, 6));
-  const Problem problem(type, *rc::gen::inRange<size_t>(1, 50), columns, *rc::gen::inRange<size_t>(1, 20),
-                        *rc::gen::inRange<uint64_t>(1, 1u << 30));
-  ExpectSameAsReference(problem, *rc::gen::inRange<size_t>(1, 50));
+  const MatmulProblem problem(type, *rc::gen::inRange<size_t>(1, 50), columns, *rc::gen::inRange<size_t>(1, 20),
+                              *rc::gen::inRange<uint64_t>(1, 1u << 30));
+  ExpectMultipliesAsReference(problem, *rc::gen::inRange<size_t>(1, 50));
 }
 
 // The largest products there are: no sum of them may saturate or wrap.
@@ -152,7 +153,7 @@ TEST(MatmulTest, SameBitsAsReferenceForExtremeValues) {
     for (const unsigned fill : {0x00u, 0x7fu, 0x80u, 0xffu}) {
       for (const size_t period : {0, 1, 2, 4, 16}) {  // columns after which the sign of x changes; 0: never
         for (const float sign : {1.0f, -1.0f}) {
-          Problem problem(type, 17, ColumnsFor(type, 2), 5, 70);
+          MatmulProblem problem(type, 17, ColumnsFor(type, 2), 5, 70);
           std::fill(problem.bytes.begin(), problem.bytes.end(), static_cast<std::byte>(fill));
           for (size_t at = 1; at < problem.bytes.size(); at += InfoOf(type).block_bytes) {
             for (const size_t offset : HalfOffsets(type)) {
@@ -165,10 +166,10 @@ TEST(MatmulTest, SameBitsAsReferenceForExtremeValues) {
           }
           problem.SetTokens();
           ASSERT_EQ(std::abs(problem.x.bytes(0).q[0]), 127);
-          ExpectSameAsReference(problem);
+          ExpectMultipliesAsReference(problem);
           problem.num_tokens = 1;
           problem.SetTokens();
-          ExpectSameAsReference(problem);
+          ExpectMultipliesAsReference(problem);
         }
       }
     }
@@ -179,10 +180,10 @@ TEST(MatmulTest, NanAndInfinityInATokenAreInAllItsProductsAndNoOthers) {
   for (const WeightType type : AllWeightTypes()) {
     for (const size_t tokens : {1, 3, 6}) {
       for (const float bad : {kNan, kInfinity, -kInfinity}) {
-        Problem problem(type, 9, ColumnsFor(type, 2), tokens, 80);
+        MatmulProblem problem(type, 9, ColumnsFor(type, 2), tokens, 80);
         problem.x_floats[(tokens - 1) * problem.w.columns + 33] = bad;
         problem.SetTokens();
-        ExpectSameAsReference(problem);
+        ExpectMultipliesAsReference(problem);
         const std::vector<float> out = problem.Product(9);
         for (size_t i = 0; i < out.size(); ++i)
           EXPECT_EQ(std::isfinite(out[i]), i / 9 + 1 < tokens) << Describe(problem);
@@ -195,7 +196,7 @@ TEST(MatmulTest, NanAndInfinityInARowAreInAllItsProductsAndNoOthers) {
   for (const WeightType type : AllWeightTypes()) {
     for (const size_t tokens : {1, 3, 6}) {
       for (const unsigned bad : {0x7c00u, 0xfc00u, 0x7e00u}) {  // as float16: infinities and NaN
-        Problem problem(type, 11, ColumnsFor(type, 2), tokens, 90);
+        MatmulProblem problem(type, 11, ColumnsFor(type, 2), tokens, 90);
         const WeightTypeInfo& info = InfoOf(type);
         const size_t row = 7;
         for (const size_t offset : HalfOffsets(type)) {
@@ -205,7 +206,7 @@ TEST(MatmulTest, NanAndInfinityInARowAreInAllItsProductsAndNoOthers) {
           if (type == WeightType::kF32) at += 2;
           std::memcpy(at, &bits, sizeof(bits));
         }
-        ExpectSameAsReference(problem);
+        ExpectMultipliesAsReference(problem);
         const std::vector<float> out = problem.Product(11);
         for (size_t i = 0; i < out.size(); ++i) {
           // An infinite scale times an integer dot product of 0 is NaN, so it shows in any case.
@@ -229,7 +230,7 @@ struct Exact {
 };
 
 // Of what is stored: sum over the groups of s d dot + minimum * scaled sum.
-Exact ExactBytes(const Problem& problem, size_t row, size_t token) {
+Exact ExactBytes(const MatmulProblem& problem, size_t row, size_t token) {
   const size_t group_values = InfoOf(problem.w.type).group_values;
   const ByteToken x = problem.x.bytes(token);
   const float* scaled_sums = group_values == kGroupBlock ? x.scaled_sums : x.scaled_half_sums;
@@ -247,7 +248,7 @@ Exact ExactBytes(const Problem& problem, size_t row, size_t token) {
 }
 
 // Of the weights and the tokens as they were before they became bytes.
-Exact ExactFloats(const Problem& problem, size_t row, size_t token) {
+Exact ExactFloats(const MatmulProblem& problem, size_t row, size_t token) {
   const size_t columns = problem.w.columns;
   std::vector<float> weights(columns);
   DequantizeRow(problem.w, row, weights.data());
@@ -260,7 +261,7 @@ Exact ExactFloats(const Problem& problem, size_t row, size_t token) {
 // once: n + 2 roundings of 2^-24 each of at most the sum of magnitudes.
 TEST(MatmulTest, WithinTheBoundOfFloat64) {
   for (const WeightType type : AllWeightTypes()) {
-    const Problem problem(type, 24, ColumnsFor(type, 4), 6, 100);
+    const MatmulProblem problem(type, 24, ColumnsFor(type, 4), 6, 100);
     const std::vector<float> out = problem.Product(24);
     for (size_t row = 0; row < 24; ++row) {
       for (size_t token = 0; token < 6; ++token) {
@@ -277,7 +278,7 @@ TEST(MatmulTest, WithinTheBoundOfFloat64) {
 TEST(MatmulTest, WithinTheRoundingOfXOfTheExactProduct) {
   for (const WeightType type : AllWeightTypes()) {
     if (!IsQuantized(type)) continue;
-    const Problem problem(type, 24, ColumnsFor(type, 4), 6, 120);
+    const MatmulProblem problem(type, 24, ColumnsFor(type, 4), 6, 120);
     const size_t columns = problem.w.columns;
     std::vector<float> weights(columns);
     for (size_t row = 0; row < 24; ++row) {
@@ -301,7 +302,7 @@ TEST(MatmulTest, WithinTheRoundingOfXOfTheExactProduct) {
 TEST(MatmulTest, MultiplyingAllocatesNothing) {
   for (const WeightType type : AllWeightTypes()) {
     for (const size_t tokens : {1, 6}) {
-      const Problem problem(type, 20, ColumnsFor(type, 2), tokens, 110);
+      const MatmulProblem problem(type, 20, ColumnsFor(type, 2), tokens, 110);
       std::vector<float> out(tokens * 20);
       OnEveryTarget([&](const std::string&) {
         const size_t before = test_support::NumAllocations();

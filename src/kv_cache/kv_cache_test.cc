@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <vector>
 
 #include "src/base/testing/allocation_counter.h"
@@ -14,21 +13,14 @@ namespace {
 
 using test_support::AppendTokens;
 using test_support::HoldsTokens;
+using test_support::kEightSlots;
+using test_support::kLayers;
+using test_support::Names;
 using ::testing::HasSubstr;
 
-constexpr TreeShape kTree{.num_slots = 8, .chunk_tokens = 16};
-constexpr int64_t kLayers = 2;
-
-KvCache MakeCache(SlotRange slots, int64_t window = 0) {
-  const KvPageLayout layout = KvPageLayout::Create(KvType::kF32, KvType::kF16, 8, kTree.chunk_tokens).value();
-  return KvCache::Create({layout, /*num_kv_heads=*/2, kTree, slots, kLayers, window}).value();
-}
-
-// Tokens named begin, begin + 1, ...
-std::vector<uint64_t> Names(uint64_t begin, uint64_t end) {
-  std::vector<uint64_t> names(end - begin);
-  std::iota(names.begin(), names.end(), begin);
-  return names;
+KvCache EmptyCache(SlotRange slots, int64_t window = 0) {
+  const KvPageLayout layout = KvPageLayout::Create(KvType::kF32, KvType::kF16, 8, kEightSlots.chunk_tokens).value();
+  return KvCache::Create({layout, /*num_kv_heads=*/2, kEightSlots, slots, kLayers, window}).value();
 }
 
 Status AppendToAllLayers(KvCache& cache, int64_t sequence, const std::vector<uint64_t>& names) {
@@ -47,7 +39,7 @@ size_t UsedPages(const KvCache& cache) { return cache.used_bytes() / cache.page_
 
 TEST(KvCacheTest, KeepsTheTokensOfItsSlots) {
   for (const SlotRange slots : {SlotRange{0, 8}, SlotRange{0, 3}, SlotRange{3, 4}, SlotRange{5, 8}, SlotRange{4, 4}}) {
-    KvCache cache = MakeCache(slots);
+    KvCache cache = EmptyCache(slots);
     const int64_t sequence = cache.AddSequence();
     uint64_t end = 0;
     // Pieces that end inside chunks, at their ends and beyond several rounds of slots.
@@ -60,7 +52,7 @@ TEST(KvCacheTest, KeepsTheTokensOfItsSlots) {
 }
 
 TEST(KvCacheTest, LayersGrowOneByOne) {
-  KvCache cache = MakeCache({0, 8});
+  KvCache cache = EmptyCache({0, 8});
   const int64_t sequence = cache.AddSequence();
   EXPECT_TRUE(cache.IsConsistent(sequence));
   ASSERT_TRUE(AppendTokens(cache, 1, sequence, Names(0, 20)).ok());
@@ -76,7 +68,7 @@ TEST(KvCacheTest, LayersGrowOneByOne) {
 }
 
 TEST(KvCacheTest, UsesThePagesItNeedsAndGivesThemBack) {
-  KvCache cache = MakeCache({0, 2});
+  KvCache cache = EmptyCache({0, 2});
   const int64_t first = cache.AddSequence();
   // Slots 0 and 1 of round 0, both again of round 1.
   ASSERT_TRUE(AppendToAllLayers(cache, first, Names(0, 16 * 9 + 1)).ok());
@@ -96,7 +88,7 @@ TEST(KvCacheTest, UsesThePagesItNeedsAndGivesThemBack) {
 }
 
 TEST(KvCacheTest, AForkSharesFullPagesAndCopiesTheLast) {
-  KvCache cache = MakeCache({0, 8});
+  KvCache cache = EmptyCache({0, 8});
   const int64_t parent = cache.AddSequence();
   ASSERT_TRUE(AppendToAllLayers(cache, parent, Names(0, 3 * 16 + 5)).ok());
   EXPECT_EQ(UsedPages(cache), 4 * kLayers);
@@ -127,7 +119,7 @@ TEST(KvCacheTest, AForkSharesFullPagesAndCopiesTheLast) {
 }
 
 TEST(KvCacheTest, AForkAtTheEndOfAChunkOrElsewhereTakesNoPage) {
-  KvCache whole = MakeCache({0, 8});
+  KvCache whole = EmptyCache({0, 8});
   const int64_t parent = whole.AddSequence();
   const int64_t empty_child = whole.ForkSequence(parent).value();
   EXPECT_EQ(UsedPages(whole), 0u);
@@ -136,7 +128,7 @@ TEST(KvCacheTest, AForkAtTheEndOfAChunkOrElsewhereTakesNoPage) {
   EXPECT_EQ(UsedPages(whole), 2 * kLayers);
   ExpectTokens(whole, empty_child, {});
 
-  KvCache elsewhere = MakeCache({0, 1});
+  KvCache elsewhere = EmptyCache({0, 1});
   ASSERT_EQ(elsewhere.AddSequence(), parent);
   ASSERT_TRUE(AppendToAllLayers(elsewhere, parent, Names(0, 20)).ok());
   ASSERT_TRUE(elsewhere.ForkSequence(parent).ok());
@@ -145,7 +137,7 @@ TEST(KvCacheTest, AForkAtTheEndOfAChunkOrElsewhereTakesNoPage) {
 
 TEST(KvCacheTest, AWindowReleasesWhatNoQueryCanSee) {
   constexpr int64_t kWindow = 20;
-  KvCache cache = MakeCache({0, 8}, kWindow);
+  KvCache cache = EmptyCache({0, 8}, kWindow);
   const int64_t sequence = cache.AddSequence();
   for (uint64_t position = 0; position < 500; ++position) {
     ASSERT_TRUE(AppendToAllLayers(cache, sequence, Names(position, position + 1)).ok());
@@ -163,7 +155,7 @@ TEST(KvCacheTest, AWindowReleasesWhatNoQueryCanSee) {
 }
 
 TEST(KvCacheTest, ReleasesNothingThatAQueryToComeSees) {
-  KvCache cache = MakeCache({0, 8}, /*window=*/16);
+  KvCache cache = EmptyCache({0, 8}, /*window=*/16);
   const int64_t sequence = cache.AddSequence();
   ASSERT_TRUE(AppendToAllLayers(cache, sequence, Names(0, 160)).ok());
   cache.ReleaseUnseen(0, sequence, 46);  // sees from 31 on
@@ -186,7 +178,7 @@ TEST(KvCacheTest, ReleasesNothingThatAQueryToComeSees) {
 }
 
 TEST(KvCacheTest, WithoutAWindowNothingIsReleased) {
-  KvCache cache = MakeCache({0, 8});
+  KvCache cache = EmptyCache({0, 8});
   const int64_t sequence = cache.AddSequence();
   ASSERT_TRUE(AppendToAllLayers(cache, sequence, Names(0, 100)).ok());
   cache.ReleaseUnseen(0, sequence, 100);
@@ -196,7 +188,7 @@ TEST(KvCacheTest, WithoutAWindowNothingIsReleased) {
 
 TEST(KvCacheDeathTest, AReleasedAForeignOrAFuturePageIsABug) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  KvCache cache = MakeCache({0, 4}, /*window=*/16);
+  KvCache cache = EmptyCache({0, 4}, /*window=*/16);
   const int64_t sequence = cache.AddSequence();
   ASSERT_TRUE(AppendToAllLayers(cache, sequence, Names(0, 64)).ok());
   cache.ReleaseUnseen(0, sequence, 64);
@@ -207,7 +199,7 @@ TEST(KvCacheDeathTest, AReleasedAForeignOrAFuturePageIsABug) {
 }
 
 TEST(KvCacheTest, WhatDoesNotFitInMemoryIsRefusedAndChangesNothing) {
-  KvCache cache = MakeCache({0, 8});
+  KvCache cache = EmptyCache({0, 8});
   const Status status = cache.Reserve(int64_t{1} << 50);
   EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
   EXPECT_THAT(status.message(), HasSubstr("the KV cache needs"));
@@ -217,7 +209,7 @@ TEST(KvCacheTest, WhatDoesNotFitInMemoryIsRefusedAndChangesNothing) {
 }
 
 TEST(KvCacheTest, AllPartsOfAStepCanBePreparedBeforeAnyIsAppended) {
-  KvCache cache = MakeCache({0, 8});
+  KvCache cache = EmptyCache({0, 8});
   const std::vector<int64_t> sequences = {cache.AddSequence(), cache.AddSequence()};
   // As many pages as a slab has, and more: one preparation may not live on another's pages.
   const size_t num_floats = size_t{3000} * 2 * 8;
@@ -256,7 +248,7 @@ size_t AllocationsOfAppending(KvCache& cache, int64_t sequence, int64_t num_toke
 
 TEST(KvCacheTest, AppendingAllocatesNothingWhereMemoryWasReserved) {
   for (const SlotRange slots : {SlotRange{0, 8}, SlotRange{2, 5}, SlotRange{3, 3}}) {
-    KvCache cache = MakeCache(slots);
+    KvCache cache = EmptyCache(slots);
     const int64_t sequence = cache.AddSequence();
     ASSERT_TRUE(cache.ReserveSequence(sequence, 1000).ok());
     const size_t allocated = cache.allocated_bytes();
@@ -279,7 +271,7 @@ TEST(KvCacheTest, AWindowNeedsMemoryForTheWindowAlone) {
 }
 
 TEST(KvCacheTest, ASlidingWindowAllocatesNothingHoweverFarItSlides) {
-  KvCache cache = MakeCache({0, 8}, /*window=*/100);
+  KvCache cache = EmptyCache({0, 8}, /*window=*/100);
   const int64_t sequence = cache.AddSequence();
   ASSERT_TRUE(cache.ReserveSequence(sequence, 5000, /*max_append_tokens=*/1).ok());
   EXPECT_EQ(AllocationsOfAppending(cache, sequence, 5000), 0u);
@@ -287,7 +279,7 @@ TEST(KvCacheTest, ASlidingWindowAllocatesNothingHoweverFarItSlides) {
 }
 
 TEST(KvCacheTest, NamesWhatIsWrong) {
-  KvCache cache = MakeCache({0, 8});
+  KvCache cache = EmptyCache({0, 8});
   EXPECT_THAT(cache.PrepareAppend(0, 0, 16, 16).message(), HasSubstr("no sequence 0"));
   EXPECT_THAT(cache.RemoveSequence(-1).message(), HasSubstr("no sequence -1"));
   EXPECT_THAT(cache.ForkSequence(7).status().message(), HasSubstr("no sequence 7"));
@@ -298,10 +290,10 @@ TEST(KvCacheTest, NamesWhatIsWrong) {
   EXPECT_THAT(cache.PrepareAppend(0, sequence, 17, 17).message(),
               HasSubstr("multiple of 16 (2 KV heads x head dim 8)"));
   const KvPageLayout layout = cache.options().layout;
-  EXPECT_THAT(KvCache::Create({layout, 0, kTree, {0, 8}}).status().message(), HasSubstr("KV heads is 0"));
-  EXPECT_THAT(KvCache::Create({layout, 1, kTree, {0, 9}}).status().message(), HasSubstr("slots 0 to 9"));
-  EXPECT_THAT(KvCache::Create({layout, 1, kTree, {0, 8}, 0}).status().message(), HasSubstr("layers is 0"));
-  EXPECT_THAT(KvCache::Create({layout, 1, kTree, {0, 8}, 1, -1}).status().message(), HasSubstr("window is -1"));
+  EXPECT_THAT(KvCache::Create({layout, 0, kEightSlots, {0, 8}}).status().message(), HasSubstr("KV heads is 0"));
+  EXPECT_THAT(KvCache::Create({layout, 1, kEightSlots, {0, 9}}).status().message(), HasSubstr("slots 0 to 9"));
+  EXPECT_THAT(KvCache::Create({layout, 1, kEightSlots, {0, 8}, 0}).status().message(), HasSubstr("layers is 0"));
+  EXPECT_THAT(KvCache::Create({layout, 1, kEightSlots, {0, 8}, 1, -1}).status().message(), HasSubstr("window is -1"));
   EXPECT_THAT(KvCache::Create({layout, 1, {6, 16}, {0, 6}}).status().message(), HasSubstr("power of two"));
 }
 

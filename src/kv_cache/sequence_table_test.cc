@@ -5,12 +5,13 @@
 
 #include <functional>
 
+#include "src/kv_cache/testing/tokens.h"
+
 namespace pando {
 namespace {
 
+using test_support::kFourSlots;
 using ::testing::HasSubstr;
-
-constexpr TreeShape kTree{.num_slots = 4, .chunk_tokens = 16};
 
 void Grow(SequenceTable& table, int64_t sequence, int64_t num_tokens) {
   for (int64_t layer = 0; layer < table.num_layers(); ++layer) table.fill(layer, sequence).num_tokens = num_tokens;
@@ -20,18 +21,18 @@ TEST(SequenceTableTest, AForkInheritsFullChunksUnderTheirOrigins) {
   SequenceTable table(2);
   const int64_t a = table.Add();
   Grow(table, a, 5 * 16 + 7);
-  const int64_t b = table.Fork(kTree, a);
+  const int64_t b = table.Fork(kFourSlots, a);
   EXPECT_EQ(table.entry(b).OriginOf(4), 0);
   EXPECT_EQ(table.entry(b).OriginOf(5), 1);
   Grow(table, a, 9 * 16);
   Grow(table, b, 9 * 16);
-  const int64_t c = table.Fork(kTree, b);
+  const int64_t c = table.Fork(kFourSlots, b);
   EXPECT_EQ(table.entry(c).inherited, (std::vector<InheritedRun>{{0, 5}, {1, 9}}));
   EXPECT_EQ(table.entry(c).OriginOf(9), 2);
   // Nothing new to inherit of b's own: no empty run.
-  const int64_t d = table.Fork(kTree, c);
+  const int64_t d = table.Fork(kFourSlots, c);
   EXPECT_EQ(table.entry(d).inherited, (std::vector<InheritedRun>{{0, 5}, {1, 9}}));
-  EXPECT_TRUE(SequenceTable::Validate(kTree, 0, table.next_origin(), table.entries()).ok());
+  EXPECT_TRUE(SequenceTable::Validate(kFourSlots, 0, table.next_origin(), table.entries()).ok());
 }
 
 TEST(SequenceTableTest, ATableAsItWasGivesOutTheSmallestFreeIds) {
@@ -50,11 +51,11 @@ TEST(SequenceTableTest, ValidateRefusesWhatCannotBe) {
   SequenceTable table(2);
   const int64_t a = table.Add();
   Grow(table, a, 40);
-  table.Fork(kTree, a);
+  table.Fork(kFourSlots, a);
   const auto message = [&](const std::function<void(std::vector<SequenceEntry>&)>& change, int64_t window = 0) {
     std::vector<SequenceEntry> entries = table.entries();
     change(entries);
-    return SequenceTable::Validate(kTree, window, table.next_origin(), entries).message();
+    return SequenceTable::Validate(kFourSlots, window, table.next_origin(), entries).message();
   };
   EXPECT_EQ(message([](auto&) {}), "");
   EXPECT_THAT(message([](auto& e) { e[0].layers[1].num_tokens = -1; }), HasSubstr("sequence 0 has -1 tokens"));

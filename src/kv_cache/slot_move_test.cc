@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -14,21 +13,15 @@ namespace {
 
 using test_support::AppendTokens;
 using test_support::HoldsTokens;
+using test_support::kEightSlots;
+using test_support::kLayers;
+using test_support::Names;
 using ::testing::HasSubstr;
 
-constexpr TreeShape kTree{.num_slots = 8, .chunk_tokens = 16};
-constexpr int64_t kLayers = 2;
-
-std::vector<uint64_t> Names(uint64_t begin, uint64_t end) {
-  std::vector<uint64_t> names(end - begin);
-  std::iota(names.begin(), names.end(), begin);
-  return names;
-}
-
 // A shard with sequence 0 of 200 tokens (13 chunks), sequence 1, a fork of it, with 20 more, and sequence 2, empty.
-KvCache MakeCache(SlotRange slots) {
-  const KvPageLayout layout = KvPageLayout::Create(KvType::kF16, KvType::kF16, 8, kTree.chunk_tokens).value();
-  KvCache cache = KvCache::Create({layout, /*num_kv_heads=*/2, kTree, slots, kLayers}).value();
+KvCache CacheWithFork(SlotRange slots) {
+  const KvPageLayout layout = KvPageLayout::Create(KvType::kF16, KvType::kF16, 8, kEightSlots.chunk_tokens).value();
+  KvCache cache = KvCache::Create({layout, /*num_kv_heads=*/2, kEightSlots, slots, kLayers}).value();
   cache.AddSequence();
   for (int64_t layer = 0; layer < kLayers; ++layer) EXPECT_TRUE(AppendTokens(cache, layer, 0, Names(0, 200)).ok());
   EXPECT_TRUE(cache.ForkSequence(0).ok());
@@ -37,7 +30,7 @@ KvCache MakeCache(SlotRange slots) {
   return cache;
 }
 
-void ExpectSameAs(const KvCache& cache, const KvCache& expected) {
+void ExpectMovedAs(const KvCache& cache, const KvCache& expected) {
   EXPECT_EQ(cache.options().slots, expected.options().slots);
   EXPECT_EQ(cache.used_bytes(), expected.used_bytes());
   EXPECT_EQ(cache.shared_bytes(), expected.shared_bytes());
@@ -56,10 +49,10 @@ std::vector<std::byte> Export(const KvCache& cache, SlotRange slots) {
 
 // From any range to any other, with the rest of the world in one other shard.
 TEST(SlotMoveTest, MovesAnyRangeToAnyOther) {
-  const KvCache all = MakeCache({0, 8});
+  const KvCache all = CacheWithFork({0, 8});
   for (const SlotRange from : {SlotRange{0, 8}, SlotRange{0, 3}, SlotRange{2, 6}, SlotRange{7, 8}, SlotRange{4, 4}}) {
     for (const SlotRange to : {SlotRange{0, 8}, SlotRange{0, 3}, SlotRange{3, 5}, SlotRange{6, 8}, SlotRange{1, 1}}) {
-      KvCache cache = MakeCache(from);
+      KvCache cache = CacheWithFork(from);
       Result<SlotMove> move = SlotMove::Begin(cache, to);
       ASSERT_TRUE(move.ok());
       for (int64_t slot = to.begin; slot < to.end; ++slot) {
@@ -67,33 +60,33 @@ TEST(SlotMoveTest, MovesAnyRangeToAnyOther) {
         ASSERT_TRUE(move->Import({slot, slot + 1}, Export(all, {slot, slot + 1})).ok());
       }
       ASSERT_TRUE(move->Commit().ok());
-      ExpectSameAs(cache, MakeCache(to));
+      ExpectMovedAs(cache, CacheWithFork(to));
     }
   }
 }
 
 TEST(SlotMoveTest, SharedPagesTravelOnce) {
-  const KvCache cache = MakeCache({0, 8});
+  const KvCache cache = CacheWithFork({0, 8});
   // Slot 4: chunks 4 and 12 (begun by the parent, copied by the fork). Slot 5: chunk 5 of both and the fork's 13.
   EXPECT_EQ(SlotBytes(cache, {4, 5}), 3 * kLayers * cache.page_bytes());
   EXPECT_EQ(SlotBytes(cache, {5, 6}), 2 * kLayers * cache.page_bytes());
   EXPECT_EQ(SlotBytes(cache, {0, 8}), cache.used_bytes());
   EXPECT_EQ(SlotBytes(cache, {3, 3}), 0u);
   // A shard knows what others hold.
-  EXPECT_EQ(SlotBytes(MakeCache({0, 1}), {0, 8}), cache.used_bytes());
+  EXPECT_EQ(SlotBytes(CacheWithFork({0, 1}), {0, 8}), cache.used_bytes());
 }
 
 TEST(SlotMoveTest, WhatIsNotCommittedLeavesTheCacheAsItWas) {
-  const KvCache expected = MakeCache({2, 5});
-  KvCache cache = MakeCache({2, 5});
+  const KvCache expected = CacheWithFork({2, 5});
+  KvCache cache = CacheWithFork({2, 5});
   {
     Result<SlotMove> move = SlotMove::Begin(cache, {0, 8});
     ASSERT_TRUE(move.ok());
     EXPECT_GT(cache.used_bytes(), expected.used_bytes());
-    ASSERT_TRUE(move->Import({0, 2}, Export(MakeCache({0, 2}), {0, 2})).ok());
+    ASSERT_TRUE(move->Import({0, 2}, Export(CacheWithFork({0, 2}), {0, 2})).ok());
     EXPECT_THAT(move->Commit().message(), HasSubstr("slot 5 was not imported"));
   }
-  ExpectSameAs(cache, expected);
+  ExpectMovedAs(cache, expected);
 }
 
 TEST(SlotMoveTest, WhatDoesNotFitInMemoryLeavesTheCacheAsItWas) {
@@ -111,7 +104,7 @@ TEST(SlotMoveTest, WhatDoesNotFitInMemoryLeavesTheCacheAsItWas) {
 }
 
 TEST(SlotMoveTest, NamesWhatIsWrong) {
-  KvCache cache = MakeCache({2, 5});
+  KvCache cache = CacheWithFork({2, 5});
   std::vector<std::byte> bytes(SlotBytes(cache, {2, 3}));
   EXPECT_THAT(ExportSlots(cache, {1, 3}, bytes).message(), HasSubstr("this shard owns 2 to 5"));
   EXPECT_THAT(ExportSlots(cache, {2, 4}, bytes).message(), HasSubstr("ranks disagree about the sequences"));

@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -24,27 +23,22 @@ namespace {
 
 using test_support::AppendTokens;
 using test_support::HoldsTokens;
+using test_support::kFourSlots;
+using test_support::Names;
 using test_support::TemporaryFolder;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr TreeShape kTree{.num_slots = 4, .chunk_tokens = 16};
 constexpr uint64_t kId = 0x1234abcd;
 
-std::vector<uint64_t> Names(uint64_t begin, uint64_t end) {
-  std::vector<uint64_t> names(end - begin);
-  std::iota(names.begin(), names.end(), begin);
-  return names;
-}
-
 KvCacheOptions Options(SlotRange slots, int64_t window = 0) {
-  const KvPageLayout layout = KvPageLayout::Create(KvType::kF32, KvType::kF16, 8, kTree.chunk_tokens).value();
-  return {layout, /*num_kv_heads=*/1, kTree, slots, /*num_layers=*/2, window};
+  const KvPageLayout layout = KvPageLayout::Create(KvType::kF32, KvType::kF16, 8, kFourSlots.chunk_tokens).value();
+  return {layout, /*num_kv_heads=*/1, kFourSlots, slots, /*num_layers=*/2, window};
 }
 
 // Sequences 0 (100 tokens) and 3 (a fork of 0 with 30 more), with 1 and 2 removed.
-KvCache MakeCache(SlotRange slots) {
+KvCache CacheWithGaps(SlotRange slots) {
   KvCache cache = KvCache::Create(Options(slots)).value();
   for (int i = 0; i < 3; ++i) cache.AddSequence();
   for (int64_t layer = 0; layer < 2; ++layer) EXPECT_TRUE(AppendTokens(cache, layer, 0, Names(0, 100)).ok());
@@ -58,7 +52,7 @@ KvCache MakeCache(SlotRange slots) {
 std::vector<SlotRange> EvenRanges(int64_t num_ranks) {
   std::vector<SlotRange> ranges;
   for (int64_t rank = 0; rank < num_ranks; ++rank) {
-    ranges.push_back({rank * kTree.num_slots / num_ranks, (rank + 1) * kTree.num_slots / num_ranks});
+    ranges.push_back({rank * kFourSlots.num_slots / num_ranks, (rank + 1) * kFourSlots.num_slots / num_ranks});
   }
   return ranges;
 }
@@ -69,7 +63,7 @@ std::vector<std::string> WriteAll(const TemporaryFolder& folder, const std::vect
   for (size_t rank = 0; rank < ranges.size(); ++rank) {
     paths.push_back(folder.File(fmt::format("{:x}.{}", id, rank)));
     const SnapshotPart part{id, static_cast<int64_t>(rank), static_cast<int64_t>(ranges.size())};
-    const Status status = WriteSnapshot(MakeCache(ranges[rank]), paths.back(), part);
+    const Status status = WriteSnapshot(CacheWithGaps(ranges[rank]), paths.back(), part);
     EXPECT_TRUE(status.ok()) << status.message();
   }
   return paths;
@@ -88,7 +82,7 @@ std::vector<std::string> WriteSmall(const TemporaryFolder& folder) {
   return paths;
 }
 
-void ExpectSameAs(const KvCache& cache, const KvCache& expected) {
+void ExpectRestoredAs(const KvCache& cache, const KvCache& expected) {
   EXPECT_EQ(cache.used_bytes(), expected.used_bytes());
   EXPECT_EQ(cache.shared_bytes(), expected.shared_bytes());
   EXPECT_FALSE(cache.HasSequence(1));
@@ -125,7 +119,7 @@ TEST(SnapshotTest, RestoresOntoAnyNumberOfRanks) {
       for (const SlotRange slots : EvenRanges(after)) {
         Result<KvCache> cache = RestoreSnapshot(Options(slots), paths);
         ASSERT_TRUE(cache.ok()) << cache.status().message();
-        ExpectSameAs(*cache, MakeCache(slots));
+        ExpectRestoredAs(*cache, CacheWithGaps(slots));
         // Life goes on: the same ids on every rank, and what was shared is still never written.
         EXPECT_EQ(cache->AddSequence(), 1);
         ASSERT_TRUE(AppendTokens(*cache, 0, 0, Names(500, 540)).ok());
@@ -141,7 +135,7 @@ TEST(SnapshotTest, RanksMayOwnNothingAndFilesComeInAnyOrder) {
   std::ranges::reverse(paths);
   Result<KvCache> cache = RestoreSnapshot(Options({0, 4}), paths);
   ASSERT_TRUE(cache.ok()) << cache.status().message();
-  ExpectSameAs(*cache, MakeCache({0, 4}));
+  ExpectRestoredAs(*cache, CacheWithGaps({0, 4}));
   cache = RestoreSnapshot(Options({2, 2}), paths);
   ASSERT_TRUE(cache.ok()) << cache.status().message();
   EXPECT_EQ(cache->used_bytes(), 0u);
@@ -171,14 +165,14 @@ TEST(SnapshotTest, AnEmptyCacheAndAWindowComeBackToo) {
 TEST(SnapshotTest, OnlyTheSequencesThatThereAreMatter) {
   const TemporaryFolder folder;
   const std::vector<std::string> paths = {folder.File("a"), folder.File("b")};
-  KvCache left = MakeCache({0, 2});
+  KvCache left = CacheWithGaps({0, 2});
   for (int i = 0; i < 3; ++i) left.AddSequence();
   for (const int64_t sequence : {4, 2, 1}) ASSERT_TRUE(left.RemoveSequence(sequence).ok());
   ASSERT_TRUE(WriteSnapshot(left, paths[0], {kId, 0, 2}).ok());
-  ASSERT_TRUE(WriteSnapshot(MakeCache({2, 4}), paths[1], {kId, 1, 2}).ok());
+  ASSERT_TRUE(WriteSnapshot(CacheWithGaps({2, 4}), paths[1], {kId, 1, 2}).ok());
   Result<KvCache> cache = RestoreSnapshot(Options({0, 4}), paths);
   ASSERT_TRUE(cache.ok()) << cache.status().message();
-  ExpectSameAs(*cache, MakeCache({0, 4}));
+  ExpectRestoredAs(*cache, CacheWithGaps({0, 4}));
 }
 
 TEST(SnapshotTest, ReadsOnlyThePagesItOwns) {
@@ -311,11 +305,11 @@ TEST(SnapshotTest, AnIncompleteOrMixedSetIsNamed) {
   EXPECT_THAT(message(c), HasSubstr("has slots 2 to 4 where slot 1 should come"));
   EXPECT_THAT(message({folder.File("none")}), HasSubstr("none: cannot open"));
 
-  KvCache other = MakeCache({1, 2});
+  KvCache other = CacheWithGaps({1, 2});
   other.AddSequence();
   ASSERT_TRUE(WriteSnapshot(other, a[1], {0xa, 1, 3}).ok());
   EXPECT_THAT(message(a), HasSubstr("different sequences"));
-  ASSERT_TRUE(WriteSnapshot(MakeCache({1, 2}), a[1], {0xa, 1, 2}).ok());
+  ASSERT_TRUE(WriteSnapshot(CacheWithGaps({1, 2}), a[1], {0xa, 1, 2}).ok());
   EXPECT_THAT(message(a), HasSubstr("is of 3 ranks and"));
 }
 
@@ -340,13 +334,13 @@ TEST(SnapshotTest, WhatCannotBeWrittenLeavesTheOldFileAndNothingElse) {
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
   const rlimit small{5000, old_limit.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  const Status status = WriteSnapshot(MakeCache({0, 4}), paths[0], {kId + 1, 0, 1});
+  const Status status = WriteSnapshot(CacheWithGaps({0, 4}), paths[0], {kId + 1, 0, 1});
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
   std::signal(SIGXFSZ, old_handler);
   EXPECT_THAT(status.message(), AllOf(StartsWith(paths[0]), HasSubstr("cannot write: File too large")));
   EXPECT_EQ(ReadFile(paths[0]), before);
   EXPECT_EQ(folder.NumFiles(), 1);
-  EXPECT_THAT(WriteSnapshot(MakeCache({0, 4}), paths[0], {kId, 2, 2}).message(), HasSubstr("rank is 2 of 2"));
+  EXPECT_THAT(WriteSnapshot(CacheWithGaps({0, 4}), paths[0], {kId, 2, 2}).message(), HasSubstr("rank is 2 of 2"));
 }
 
 // Files that users have must stay readable. If this fails, raise kSnapshotVersion.
@@ -355,7 +349,7 @@ TEST(SnapshotTest, TheFormatDoesNotChange) {
   std::vector<uint64_t> checksums;
   for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0}) {
     KvCacheOptions options = Options({0, 4});
-    options.layout = KvPageLayout::Create(type, type, 40, kTree.chunk_tokens).value();
+    options.layout = KvPageLayout::Create(type, type, 40, kFourSlots.chunk_tokens).value();
     KvCache cache = KvCache::Create(options).value();
     cache.AddSequence();
     // Numbers that no C library computes.

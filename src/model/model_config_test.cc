@@ -24,7 +24,7 @@ ModelConfig ConfigOf(const TinyModel& tiny, const RopeOverrides& overrides = {})
   return model.ok() ? (*model)->config() : ModelConfig();
 }
 
-std::string ComplaintOf(const TinyModel& tiny, const RopeOverrides& overrides = {}) {
+std::string ConfigComplaint(const TinyModel& tiny, const RopeOverrides& overrides = {}) {
   const Result<std::shared_ptr<const Model>> model = tiny.Load(overrides);
   EXPECT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), StatusCode::kInvalidArgument);
@@ -32,10 +32,10 @@ std::string ComplaintOf(const TinyModel& tiny, const RopeOverrides& overrides = 
 }
 
 // What is said of a file whose `key` has this value.
-std::string ComplaintOf(const std::string& key, const TinyModel::Value& value) {
+std::string ConfigComplaint(const std::string& key, const TinyModel::Value& value) {
   TinyModel tiny = MakeTinyModel({});
   tiny.keys[key] = value;
-  return ComplaintOf(tiny);
+  return ConfigComplaint(tiny);
 }
 
 TEST(ModelConfigTest, ReadsWhatTheFileSays) {
@@ -75,17 +75,17 @@ TEST(ModelConfigTest, UnknownArchitectureListsTheKnownOnes) {
   TinyModel tiny = MakeTinyModel({});
   tiny.architecture = "mamba";
   tiny.keys["general.architecture"] = std::string("mamba");
-  EXPECT_THAT(ComplaintOf(tiny), AllOf(HasSubstr("'mamba'"), HasSubstr("llama, qwen2, qwen3")));
+  EXPECT_THAT(ConfigComplaint(tiny), AllOf(HasSubstr("'mamba'"), HasSubstr("llama, qwen2, qwen3")));
   tiny.keys.erase("general.architecture");
-  EXPECT_THAT(ComplaintOf(tiny), HasSubstr("general.architecture"));
+  EXPECT_THAT(ConfigComplaint(tiny), HasSubstr("general.architecture"));
   tiny.keys["general.architecture"] = uint32_t{7};
-  EXPECT_THAT(ComplaintOf(tiny), HasSubstr("general.architecture"));
+  EXPECT_THAT(ConfigComplaint(tiny), HasSubstr("general.architecture"));
 }
 
 TEST(ModelConfigTest, NamesTheFileOnceAndTheKey) {
   TinyModel tiny = MakeTinyModel({});
   tiny.keys.erase("block_count");
-  const std::string complaint = ComplaintOf(tiny);
+  const std::string complaint = ConfigComplaint(tiny);
   EXPECT_THAT(complaint, AllOf(HasSubstr("llama.block_count"), HasSubstr("missing")));
   EXPECT_EQ(complaint.find("pando_tiny."), complaint.rfind("pando_tiny."));
   EXPECT_NE(complaint.find("pando_tiny."), std::string::npos);
@@ -96,7 +96,7 @@ TEST(ModelConfigTest, EveryNeededKeyIsMissed) {
                           "attention.head_count", "attention.layer_norm_rms_epsilon"}) {
     TinyModel tiny = MakeTinyModel({});
     tiny.keys.erase(key);
-    EXPECT_THAT(ComplaintOf(tiny), AllOf(HasSubstr(key), HasSubstr("missing"))) << key;
+    EXPECT_THAT(ConfigComplaint(tiny), AllOf(HasSubstr(key), HasSubstr("missing"))) << key;
   }
 }
 
@@ -117,11 +117,11 @@ TEST(ModelConfigTest, CountsAreWholeNumbersWithinReason) {
   for (const char* key :
        {"block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count",
         "attention.head_count_kv", "attention.key_length", "attention.value_length", "rope.dimension_count"}) {
-    EXPECT_THAT(ComplaintOf(key, uint32_t{0}), AllOf(HasSubstr(key), HasSubstr(" is 0"))) << key;
-    EXPECT_THAT(ComplaintOf(key, int32_t{-1}), AllOf(HasSubstr(key), HasSubstr("-1"))) << key;
-    EXPECT_THAT(ComplaintOf(key, std::numeric_limits<uint64_t>::max()), HasSubstr(key)) << key;
-    EXPECT_THAT(ComplaintOf(key, std::string("many")), AllOf(HasSubstr(key), HasSubstr("of type"))) << key;
-    EXPECT_THAT(ComplaintOf(key, std::vector<uint32_t>{1, 2}), AllOf(HasSubstr(key), HasSubstr("of type"))) << key;
+    EXPECT_THAT(ConfigComplaint(key, uint32_t{0}), AllOf(HasSubstr(key), HasSubstr(" is 0"))) << key;
+    EXPECT_THAT(ConfigComplaint(key, int32_t{-1}), AllOf(HasSubstr(key), HasSubstr("-1"))) << key;
+    EXPECT_THAT(ConfigComplaint(key, std::numeric_limits<uint64_t>::max()), HasSubstr(key)) << key;
+    EXPECT_THAT(ConfigComplaint(key, std::string("many")), AllOf(HasSubstr(key), HasSubstr("of type"))) << key;
+    EXPECT_THAT(ConfigComplaint(key, std::vector<uint32_t>{1, 2}), AllOf(HasSubstr(key), HasSubstr("of type"))) << key;
   }
 }
 
@@ -131,25 +131,25 @@ TEST(ModelConfigTest, FactorsAreFiniteNumbersAboveZero) {
                           "rope.scale_linear", "rope.scaling.original_context_length", "rope.scaling.attn_factor",
                           "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow"}) {
     for (const float value : {0.0f, -1.0f, infinity, std::numeric_limits<float>::quiet_NaN()}) {
-      EXPECT_THAT(ComplaintOf(key, value), HasSubstr(key)) << key << " " << value;
+      EXPECT_THAT(ConfigComplaint(key, value), HasSubstr(key)) << key << " " << value;
     }
-    EXPECT_THAT(ComplaintOf(key, std::string("1")), HasSubstr(key)) << key;
+    EXPECT_THAT(ConfigComplaint(key, std::string("1")), HasSubstr(key)) << key;
   }
 }
 
 TEST(ModelConfigTest, EpsilonMustBeOneInFloat32) {
-  EXPECT_THAT(ComplaintOf("attention.layer_norm_rms_epsilon", 1e-60), HasSubstr("1e-60"));
-  EXPECT_THAT(ComplaintOf("attention.layer_norm_rms_epsilon", 1e60), HasSubstr("rms_epsilon"));
+  EXPECT_THAT(ConfigComplaint("attention.layer_norm_rms_epsilon", 1e-60), HasSubstr("1e-60"));
+  EXPECT_THAT(ConfigComplaint("attention.layer_norm_rms_epsilon", 1e60), HasSubstr("rms_epsilon"));
 }
 
 TEST(ModelConfigTest, HeadsMustFit) {
-  EXPECT_THAT(ComplaintOf("attention.head_count_kv", uint32_t{3}), HasSubstr("4 heads cannot share 3 KV heads"));
-  EXPECT_THAT(ComplaintOf("attention.head_count_kv", uint32_t{8}), HasSubstr("4 heads cannot share 8 KV heads"));
-  EXPECT_THAT(ComplaintOf("attention.value_length", uint32_t{8}), HasSubstr("values have 8 dims and keys 16"));
+  EXPECT_THAT(ConfigComplaint("attention.head_count_kv", uint32_t{3}), HasSubstr("4 heads cannot share 3 KV heads"));
+  EXPECT_THAT(ConfigComplaint("attention.head_count_kv", uint32_t{8}), HasSubstr("4 heads cannot share 8 KV heads"));
+  EXPECT_THAT(ConfigComplaint("attention.value_length", uint32_t{8}), HasSubstr("values have 8 dims and keys 16"));
   TinyModel tiny = MakeTinyModel({});
   tiny.keys["attention.key_length"] = uint32_t{12};
   tiny.keys["attention.value_length"] = uint32_t{12};
-  EXPECT_THAT(ComplaintOf(tiny), HasSubstr("head dim 12"));
+  EXPECT_THAT(ConfigComplaint(tiny), HasSubstr("head dim 12"));
 }
 
 TEST(ModelConfigTest, HeadDimNeedNotBeTheHiddenWidthOverTheHeads) {
@@ -157,11 +157,11 @@ TEST(ModelConfigTest, HeadDimNeedNotBeTheHiddenWidthOverTheHeads) {
 }
 
 TEST(ModelConfigTest, RefusesWhatIsNotBuilt) {
-  EXPECT_THAT(ComplaintOf("expert_count", uint32_t{8}), HasSubstr("llama.expert_count, which is not supported"));
+  EXPECT_THAT(ConfigComplaint("expert_count", uint32_t{8}), HasSubstr("llama.expert_count, which is not supported"));
   for (const char* key : {"attention.logit_softcapping", "final_logit_softcapping", "attention.scale",
                           "embedding_scale", "residual_scale", "logit_scale"}) {
-    EXPECT_THAT(ComplaintOf(key, 0.5f), AllOf(HasSubstr(key), HasSubstr("not supported"))) << key;
-    EXPECT_THAT(ComplaintOf(key, std::numeric_limits<float>::quiet_NaN()), HasSubstr(key)) << key;
+    EXPECT_THAT(ConfigComplaint(key, 0.5f), AllOf(HasSubstr(key), HasSubstr("not supported"))) << key;
+    EXPECT_THAT(ConfigComplaint(key, std::numeric_limits<float>::quiet_NaN()), HasSubstr(key)) << key;
   }
   TinyModel tiny = MakeTinyModel({});
   tiny.keys["expert_count"] = uint32_t{0};
@@ -174,9 +174,9 @@ TEST(ModelConfigTest, AWindowOfZeroIsNone) {
   TinyModel tiny = MakeTinyModel({});
   tiny.keys["attention.sliding_window"] = uint32_t{0};
   EXPECT_EQ(ConfigOf(tiny).window, std::nullopt);
-  EXPECT_THAT(ComplaintOf("attention.sliding_window", std::string("wide")), HasSubstr("sliding_window"));
-  EXPECT_THAT(ComplaintOf("attention.sliding_window", int32_t{-4}), HasSubstr("sliding_window"));
-  EXPECT_THAT(ComplaintOf("attention.sliding_window", std::vector<uint32_t>{4, 0}), HasSubstr("sliding_window"));
+  EXPECT_THAT(ConfigComplaint("attention.sliding_window", std::string("wide")), HasSubstr("sliding_window"));
+  EXPECT_THAT(ConfigComplaint("attention.sliding_window", int32_t{-4}), HasSubstr("sliding_window"));
+  EXPECT_THAT(ConfigComplaint("attention.sliding_window", std::vector<uint32_t>{4, 0}), HasSubstr("sliding_window"));
 }
 
 // ---- The rotation
@@ -198,7 +198,7 @@ TEST(ModelConfigTest, ReadsScaling) {
   EXPECT_EQ(yarn.beta_fast, 32);
   EXPECT_EQ(yarn.beta_slow, 1);
   tiny.keys["rope.scaling.type"] = std::string("longrope");
-  EXPECT_THAT(ComplaintOf(tiny), AllOf(HasSubstr("'longrope'"), HasSubstr("none, linear or yarn")));
+  EXPECT_THAT(ConfigComplaint(tiny), AllOf(HasSubstr("'longrope'"), HasSubstr("none, linear or yarn")));
 }
 
 TEST(ModelConfigTest, ReadsTheOldKeyOfLinearScaling) {
@@ -229,22 +229,22 @@ TEST(ModelConfigTest, APartOfAHeadMayTurn) {
   tiny.keys["rope.dimension_count"] = uint32_t{8};
   EXPECT_EQ(ConfigOf(tiny).rope.dims, 8u);
   tiny.keys["rope.dimension_count"] = uint32_t{7};
-  EXPECT_THAT(ComplaintOf(tiny), AllOf(HasSubstr("rope.dimension_count is 7"), HasSubstr("even")));
+  EXPECT_THAT(ConfigComplaint(tiny), AllOf(HasSubstr("rope.dimension_count is 7"), HasSubstr("even")));
   tiny.keys["rope.dimension_count"] = uint32_t{32};
-  EXPECT_THAT(ComplaintOf(tiny), AllOf(HasSubstr("rope.dimension_count"), HasSubstr("from 1 to 16")));
+  EXPECT_THAT(ConfigComplaint(tiny), AllOf(HasSubstr("rope.dimension_count"), HasSubstr("from 1 to 16")));
 }
 
 // Each number is one, together they are none.
 TEST(ModelConfigTest, RefusesRotationsThatAreNone) {
   TinyModel tiny = MakeTinyModel({});
-  EXPECT_THAT(ComplaintOf(tiny, {.base = 1e-12}), HasSubstr("radians per token"));
-  EXPECT_THAT(ComplaintOf(tiny, {.factor = 1e-6}), HasSubstr("radians per token"));
-  EXPECT_THAT(ComplaintOf(tiny, {.scaling = RopeScaling::kYarn, .factor = 1e-5}), HasSubstr("its rotation would"));
+  EXPECT_THAT(ConfigComplaint(tiny, {.base = 1e-12}), HasSubstr("radians per token"));
+  EXPECT_THAT(ConfigComplaint(tiny, {.factor = 1e-6}), HasSubstr("radians per token"));
+  EXPECT_THAT(ConfigComplaint(tiny, {.scaling = RopeScaling::kYarn, .factor = 1e-5}), HasSubstr("its rotation would"));
   tiny.keys["rope.scaling.attn_factor"] = 1e30f;
-  EXPECT_THAT(ComplaintOf(tiny), HasSubstr("attention factor 1"));
+  EXPECT_THAT(ConfigComplaint(tiny), HasSubstr("attention factor 1"));
   TinyModel divided = MakeTinyModel({.has_divisors = true});
   divided.tensors["rope_freqs.weight"] = FloatVector({1, 1, 1, 1e-30f, 1, 1, 1, 1});
-  EXPECT_THAT(ComplaintOf(divided), AllOf(HasSubstr("radians per token"), Not(HasSubstr("nan"))));
+  EXPECT_THAT(ConfigComplaint(divided), AllOf(HasSubstr("radians per token"), Not(HasSubstr("nan"))));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ std::shared_ptr<const Model> Load(const TinyModel& tiny) {
   return model.ok() ? *model : nullptr;
 }
 
-std::string ComplaintOf(const TinyModel& tiny) {
+std::string LoadComplaint(const TinyModel& tiny) {
   const Result<std::shared_ptr<const Model>> model = tiny.Load();
   EXPECT_FALSE(model.ok());
   EXPECT_EQ(model.status().code(), StatusCode::kInvalidArgument);
@@ -94,10 +94,10 @@ TEST(ModelTest, ReadsDivisorsOfTheRotation) {
   EXPECT_THAT(model->config().rope.divisors, ElementsAre(1, 2, 4, 8));
   for (const float value : {0.0f, -1.0f, std::nanf("")}) {
     tiny.tensors["rope_freqs.weight"] = FloatVector({1, 2, value, 8});
-    EXPECT_THAT(ComplaintOf(tiny), AllOf(HasSubstr("rope_freqs.weight"), HasSubstr("not above 0"))) << value;
+    EXPECT_THAT(LoadComplaint(tiny), AllOf(HasSubstr("rope_freqs.weight"), HasSubstr("not above 0"))) << value;
   }
   tiny.tensors["rope_freqs.weight"] = FloatVector({1, 2, 4});
-  EXPECT_THAT(ComplaintOf(tiny), AllOf(HasSubstr("rope_freqs.weight"), HasSubstr("shape 3"), HasSubstr("must be 4")));
+  EXPECT_THAT(LoadComplaint(tiny), AllOf(HasSubstr("rope_freqs.weight"), HasSubstr("shape 3"), HasSubstr("must be 4")));
 }
 
 // ---- Wrong tensors
@@ -109,7 +109,7 @@ TEST(ModelTest, EveryTensorIsMissed) {
       if (name == "output.weight") continue;
       TinyModel tiny = whole;
       tiny.tensors.erase(name);
-      EXPECT_THAT(ComplaintOf(tiny), AllOf(HasSubstr(name), HasSubstr("missing"))) << architecture;
+      EXPECT_THAT(LoadComplaint(tiny), AllOf(HasSubstr(name), HasSubstr("missing"))) << architecture;
     }
   }
 }
@@ -123,14 +123,14 @@ TEST(ModelTest, EveryTensorMustHaveItsShape) {
     smaller.shape.back() -= 1;
     smaller.data.resize(smaller.data.size() - (smaller.shape.size() == 1 ? 1 : smaller.shape[0]) * sizeof(float));
     const std::string wrong = name == "token_embd.weight" ? "output.weight" : name;
-    EXPECT_THAT(ComplaintOf(tiny), AllOf(HasSubstr(wrong), HasSubstr("shape"), HasSubstr("it must be"))) << name;
+    EXPECT_THAT(LoadComplaint(tiny), AllOf(HasSubstr(wrong), HasSubstr("shape"), HasSubstr("it must be"))) << name;
   }
 }
 
 TEST(ModelTest, SaysBothShapes) {
   TinyModel tiny = MakeTinyModel({});
   std::swap(tiny.tensors["blk.0.ffn_up.weight"].shape[0], tiny.tensors["blk.0.ffn_up.weight"].shape[1]);
-  EXPECT_THAT(ComplaintOf(tiny), HasSubstr("blk.0.ffn_up.weight has shape 96 x 64: it must be 64 x 96"));
+  EXPECT_THAT(LoadComplaint(tiny), HasSubstr("blk.0.ffn_up.weight has shape 96 x 64: it must be 64 x 96"));
 }
 
 TEST(ModelTest, DimensionsOfOneDoNotCount) {
@@ -143,38 +143,38 @@ TEST(ModelTest, DimensionsOfOneDoNotCount) {
 TEST(ModelTest, ATensorTooManyIsAnError) {
   TinyModel tiny = MakeTinyModel({});
   tiny.tensors["blk.0.ffn_gate_inp.weight"] = FloatVector({1, 2});
-  EXPECT_THAT(ComplaintOf(tiny), AllOf(HasSubstr("blk.0.ffn_gate_inp.weight"), HasSubstr("no place")));
+  EXPECT_THAT(LoadComplaint(tiny), AllOf(HasSubstr("blk.0.ffn_gate_inp.weight"), HasSubstr("no place")));
   tiny = MakeTinyModel({});
   tiny.keys["block_count"] = uint32_t{1};
-  EXPECT_THAT(ComplaintOf(tiny), AllOf(HasSubstr("blk.1."), HasSubstr("no place")));
+  EXPECT_THAT(LoadComplaint(tiny), AllOf(HasSubstr("blk.1."), HasSubstr("no place")));
   tiny.keys["block_count"] = uint32_t{3};
-  EXPECT_THAT(ComplaintOf(tiny), AllOf(HasSubstr("blk.2."), HasSubstr("missing")));
+  EXPECT_THAT(LoadComplaint(tiny), AllOf(HasSubstr("blk.2."), HasSubstr("missing")));
 }
 
 TEST(ModelTest, BiasesComeAllThreeOrNone) {
   TinyModel tiny = MakeTinyModel({.has_biases = true});
   tiny.tensors.erase("blk.1.attn_k.bias");
-  EXPECT_THAT(ComplaintOf(tiny), HasSubstr("blk.1.attn_k.bias is missing"));
+  EXPECT_THAT(LoadComplaint(tiny), HasSubstr("blk.1.attn_k.bias is missing"));
   tiny = MakeTinyModel({.architecture = "qwen2"});
   for (const char* name : {"blk.0.attn_q.bias", "blk.0.attn_k.bias", "blk.0.attn_v.bias"}) tiny.tensors.erase(name);
-  EXPECT_THAT(ComplaintOf(tiny), HasSubstr("blk.0.attn_q.bias is missing")) << "qwen2 has them always";
+  EXPECT_THAT(LoadComplaint(tiny), HasSubstr("blk.0.attn_q.bias is missing")) << "qwen2 has them always";
 }
 
 TEST(ModelTest, NamesATypeThatItCannotMultiply) {
   TinyModel tiny = MakeTinyModel({.ffn = 256});
   TinyTensor& down = tiny.tensors["blk.0.ffn_down.weight"];
   down = {GgufTensorType::kIQ4_XS, {256, 64}, std::vector<std::byte>(64 * 136)};
-  EXPECT_THAT(ComplaintOf(tiny),
+  EXPECT_THAT(LoadComplaint(tiny),
               AllOf(HasSubstr("blk.0.ffn_down.weight"), HasSubstr("IQ4_XS"), HasSubstr("q4_1"), HasSubstr("q6_k")));
   tiny = MakeTinyModel({});
   tiny.tensors["output_norm.weight"] = {GgufTensorType::kI32, {64}, std::vector<std::byte>(256)};
-  EXPECT_THAT(ComplaintOf(tiny), AllOf(HasSubstr("output_norm.weight"), HasSubstr("I32")));
+  EXPECT_THAT(LoadComplaint(tiny), AllOf(HasSubstr("output_norm.weight"), HasSubstr("I32")));
 }
 
 TEST(ModelTest, AVocabularyAloneIsNoModel) {
   TinyModel tiny = MakeTinyModel({});
   tiny.tensors.clear();
-  EXPECT_THAT(ComplaintOf(tiny), HasSubstr("no weights"));
+  EXPECT_THAT(LoadComplaint(tiny), HasSubstr("no weights"));
   EXPECT_FALSE(Model::Load("/no/such/model.gguf", {}).ok());
 }
 

@@ -11,11 +11,6 @@
 namespace pando {
 namespace {
 
-// One row of head_dim 254 is a state of 1024 bytes.
-constexpr MessageShape kOneKilobyte = {.num_rows = 1, .head_dim = 254};
-constexpr LinkModel kSlow = {.latency_seconds = 20e-6, .bytes_per_second = 1e8};  // 10.24 us per kilobyte
-constexpr LinkModel kFast = {.latency_seconds = 1e-6, .bytes_per_second = 1e10};
-
 TEST(EstimateTest, AllreduceIsOneHopPerDoubling) {
   const CostModel eight = InventCluster(std::vector<int>(8, 1), kFast, kSlow);
   EXPECT_NEAR(EstimateAllreduceSeconds(eight, 1024), 3 * (20e-6 + 10.24e-6), 1e-12);

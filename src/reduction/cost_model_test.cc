@@ -11,11 +11,6 @@
 namespace pando {
 namespace {
 
-// One row of head_dim 254 is a state of 1024 bytes and a result of 1020.
-constexpr MessageShape kOneKilobyte = {.num_rows = 1, .head_dim = 254};
-constexpr LinkModel kSlow = {.latency_seconds = 20e-6, .bytes_per_second = 1e8};  // 10.24 us per kilobyte
-constexpr LinkModel kFast = {.latency_seconds = 1e-6, .bytes_per_second = 1e10};
-
 double Predict(Schedule schedule, const CostModel& model, const MessageShape& shape) {
   return PredictSeconds(MakePlans(schedule, model.order.nodes), model, shape);
 }

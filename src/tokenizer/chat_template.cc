@@ -15,7 +15,7 @@ using Form = ChatStyle::Form;
 using SystemPlace = ChatStyle::SystemPlace;
 using Messages = std::span<const ChatMessage>;
 
-constexpr std::string_view kSpaces = " \t\n\v\f\r";
+constexpr std::string_view kAsciiSpaces = " \t\n\v\f\r";
 
 std::string_view StripLeft(std::string_view text, std::string_view characters) {
   return text.substr(std::min(text.find_first_not_of(characters), text.size()));
@@ -23,7 +23,7 @@ std::string_view StripLeft(std::string_view text, std::string_view characters) {
 std::string_view StripRight(std::string_view text, std::string_view characters) {
   return text.substr(0, text.find_last_not_of(characters) + 1);
 }
-std::string_view Strip(std::string_view text, std::string_view characters = kSpaces) {
+std::string_view Strip(std::string_view text, std::string_view characters = kAsciiSpaces) {
   return StripRight(StripLeft(text, characters), characters);
 }
 
@@ -101,7 +101,7 @@ void WriteLlama2(const ChatTokens& tokens, Messages messages, Writer& writer) {
     if (i == 0 && system != nullptr) {
       // Blanks are taken off both texts as one.
       writer.Ours("<<SYS>>\n").Theirs(system->content).Ours("\n<</SYS>>");
-      const std::string_view words = StripRight(turns[i].content, kSpaces);
+      const std::string_view words = StripRight(turns[i].content, kAsciiSpaces);
       if (!words.empty()) writer.Ours("\n\n").Theirs(words);
     } else {
       writer.Theirs(Strip(turns[i].content));

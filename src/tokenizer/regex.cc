@@ -46,19 +46,16 @@ std::vector<uint32_t> Expand(std::string_view pattern) {
   return expanded;
 }
 
-struct FreeCode {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-};
-struct FreeMatchContext {
-  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
-};
-struct FreeMatchData {
-  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-};
-
 }  // namespace
 
 struct Regex::Compiled {
+  struct FreeCode {
+    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+  };
+  struct FreeMatchContext {
+    void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+  };
+
   std::unique_ptr<pcre2_code, FreeCode> code;
   std::unique_ptr<pcre2_match_context, FreeMatchContext> context;
 };
@@ -84,6 +81,10 @@ Result<Regex> Regex::Compile(std::string_view pattern) {
 }
 
 struct Regex::Matcher {
+  struct FreeMatchData {
+    void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+  };
+
   const Compiled& compiled;
   std::unique_ptr<pcre2_match_data, FreeMatchData> match{pcre2_match_data_create(1, nullptr)};
 

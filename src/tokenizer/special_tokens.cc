@@ -6,10 +6,10 @@
 #include <string>
 #include <tuple>
 
+#include "src/tokenizer/utf8.h"
+
 namespace pando {
 namespace {
-
-unsigned char ByteAt(std::string_view text, size_t offset) { return static_cast<unsigned char>(text[offset]); }
 
 bool IsInside(const TextRange& range, std::span<const TextRange> ranges) {
   const auto after = std::upper_bound(ranges.begin(), ranges.end(), range.begin,

@@ -7,8 +7,6 @@
 namespace pando {
 namespace {
 
-unsigned char ByteAt(std::string_view text, size_t offset) { return static_cast<unsigned char>(text[offset]); }
-
 bool IsContinuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 
 // By the standard: how the bytes from `offset` on begin.

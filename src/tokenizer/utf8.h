@@ -16,6 +16,8 @@ namespace pando {
 inline constexpr uint32_t kReplacementCharacter = 0xFFFD;
 inline constexpr uint32_t kMaxCodePoint = 0x10FFFF;
 
+inline unsigned char ByteAt(std::string_view text, size_t offset) { return static_cast<unsigned char>(text[offset]); }
+
 struct Utf8Character {
   uint32_t code_point;
   uint32_t num_bytes;

@@ -8,7 +8,7 @@
 namespace pando {
 namespace {
 
-constexpr const char* kTwoPackages = "package:2 core:4 pu:2";  // threads 0 to 7 and 8 to 15
+constexpr const char* kSixteenThreads = "package:2 core:4 pu:2";  // 0 to 7 in one package, 8 to 15 in the other
 
 HardwareThreads Threads(std::initializer_list<size_t> numbers) {
   HardwareThreads threads;
@@ -17,7 +17,7 @@ HardwareThreads Threads(std::initializer_list<size_t> numbers) {
 }
 
 int SocketWhenBoundTo(std::initializer_list<size_t> numbers) {
-  const Result<ProcessPlace> place = InventProcessPlace(kTwoPackages, Threads(numbers));
+  const Result<ProcessPlace> place = InventProcessPlace(kSixteenThreads, Threads(numbers));
   EXPECT_TRUE(place.ok()) << place.status().message();
   return place->socket;
 }
@@ -33,7 +33,7 @@ TEST(ProcessPlaceTest, UnboundProcessIsOnSocketZero) {
 }
 
 TEST(ProcessPlaceTest, ThreadsThatTheMachineDoesNotHaveAreLeftOut) {
-  const Result<ProcessPlace> place = InventProcessPlace(kTwoPackages, Threads({9, 16, 4095}));
+  const Result<ProcessPlace> place = InventProcessPlace(kSixteenThreads, Threads({9, 16, 4095}));
   ASSERT_TRUE(place.ok());
   EXPECT_EQ(place->hardware_threads, Threads({9}));
   EXPECT_EQ(place->socket, 1);

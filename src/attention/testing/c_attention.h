@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pando/pando.h"
-#include "src/base/random.h"
+#include "src/base/testing/floats.h"
 
 namespace pando::c_api_testing {
 
@@ -20,12 +20,7 @@ inline constexpr size_t kQueryFloats = kHeads * kHeadDim;
 inline constexpr int64_t kLayers = 2;
 inline const std::vector<float> kSinks{0.5f, -1.0f, 2.0f, 0.0f};
 
-inline std::vector<float> Normals(size_t count, uint64_t seed) {
-  Random random(seed);
-  std::vector<float> values(count);
-  for (float& value : values) value = random.Normal();
-  return values;
-}
+using ::pando::test_support::Normals;
 
 inline pando_attention_options SmallOptions() {
   pando_attention_options options;

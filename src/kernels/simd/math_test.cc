@@ -4,14 +4,15 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "src/kernels/reference/attention_reference.h"
+#include "src/kernels/testing/kernel_cases.h"
 
 namespace pando {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+using ::pando::test_support::kInfinity;
+using ::pando::test_support::kNan;
 
 double Ulp(double value) {
   const float f = static_cast<float>(std::abs(value));
@@ -63,7 +64,7 @@ TEST(MathTest, TanhOfSpecialValues) {
   EXPECT_EQ(reference::Tanh(0.0f), 0.0f);
   EXPECT_EQ(reference::Tanh(kInfinity), 1.0f);
   EXPECT_EQ(reference::Tanh(-kInfinity), -1.0f);
-  EXPECT_TRUE(std::isnan(reference::Tanh(std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_TRUE(std::isnan(reference::Tanh(kNan)));
 }
 
 }  // namespace

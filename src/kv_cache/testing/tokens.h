@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,18 @@
 #include "src/kv_cache/kv_cache.h"
 
 namespace pando::test_support {
+
+// Of the caches that tests make.
+inline constexpr TreeShape kEightSlots{.num_slots = 8, .chunk_tokens = 16};
+inline constexpr TreeShape kFourSlots{.num_slots = 4, .chunk_tokens = 16};
+inline constexpr int64_t kLayers = 2;
+
+// Tokens named begin, begin + 1, ...
+inline std::vector<uint64_t> Names(uint64_t begin, uint64_t end) {
+  std::vector<uint64_t> names(end - begin);
+  std::iota(names.begin(), names.end(), begin);
+  return names;
+}
 
 // The keys of a token, [num_kv_heads][head_dim], as its name and its layer decide. Values are their negatives.
 inline std::vector<float> KeysOf(const KvCacheOptions& options, int64_t layer, uint64_t name) {

@@ -21,8 +21,6 @@
 namespace pando {
 namespace {
 
-constexpr RowParts kAllRows = {0, 1};
-
 // The exchange of two neighbouring halves, each [begin, end) of the groups, as seen by group `index` of `mine`.
 Round ExchangeHalves(std::span<const RankRange> groups, RankRange mine, RankRange other, int index) {
   const auto group = [&](int i) { return groups[static_cast<size_t>(i)]; };

@@ -7,7 +7,6 @@ namespace pando {
 
 Plan PlanDirect(std::span<const RankRange> nodes, int position) {
   const int num_ranks = nodes.back().end;
-  constexpr RowParts kAllRows = {0, 1};
   Plan plan = {.position = position, .num_ranks = num_ranks, .finish_rows = kAllRows};
   if (num_ranks == 1) return plan;
   Round round;

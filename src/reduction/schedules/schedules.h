@@ -18,6 +18,9 @@ Plan PlanReduceScatter(std::span<const RankRange> nodes, int position);
 
 // ---- Shared pieces.
 
+// Of a plan that leaves the rows in one part.
+inline constexpr RowParts kAllRows = {0, 1};
+
 // The rounds it takes to reach `count` things by doubling: ceil(log2(count)).
 constexpr size_t DoublingRounds(size_t count) { return std::bit_width(count - 1); }
 

@@ -19,8 +19,6 @@
 namespace pando {
 namespace {
 
-constexpr RowParts kAllRows = {0, 1};
-
 // One edge of a node's binomial tree, as seen by one of its ends.
 enum class Role { kNone, kParent, kChild };
 struct TreeEdge {

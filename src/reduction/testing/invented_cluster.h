@@ -1,4 +1,4 @@
-// Clusters to plan for, of any size.
+// Clusters to plan for, of any size, and links and a message whose times are easily reckoned.
 #ifndef PANDO_SRC_REDUCTION_TESTING_INVENTED_CLUSTER_H_
 #define PANDO_SRC_REDUCTION_TESTING_INVENTED_CLUSTER_H_
 
@@ -8,6 +8,11 @@
 #include "src/reduction/slot_ownership.h"
 
 namespace pando {
+
+// One row of head_dim 254 is a state of 1024 bytes and a result of 1020.
+inline constexpr MessageShape kOneKilobyte = {.num_rows = 1, .head_dim = 254};
+inline constexpr LinkModel kSlow = {.latency_seconds = 20e-6, .bytes_per_second = 1e8};  // 10.24 us per kilobyte
+inline constexpr LinkModel kFast = {.latency_seconds = 1e-6, .bytes_per_second = 1e10};
 
 // Node after node, one process per rank, 1024 slots shared equally.
 inline CostModel InventCluster(const std::vector<int>& node_sizes, const LinkModel& inside, const LinkModel& between) {
