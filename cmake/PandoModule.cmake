@@ -48,12 +48,13 @@ if(PANDO_SANITIZE)
   set(pando_test_timeout 2400)
 endif()
 
-# pando_test(NAME [UNIT] SOURCES file... LINK library...): a GoogleTest program, one ctest entry per program.
+# pando_test(NAME [UNIT] SOURCES file... LINK library...): a GoogleTest program, one ctest entry per program. Eight of its
+# files are compiled as one (CMake's unity build): each alone would spend most of its time on the same headers.
 function(pando_test name)
   cmake_parse_arguments(arg "UNIT" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINK} pando_flags GTest::gtest_main GTest::gmock rapidcheck)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   # The seed is fixed so that a red run can be had again; RC_PARAMS in the environment overrides it.
   set_tests_properties(${name} PROPERTIES TIMEOUT ${pando_test_timeout} ENVIRONMENT "RC_PARAMS=seed=20240804 max_success=200")
