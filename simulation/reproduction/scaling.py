@@ -57,7 +57,8 @@ def _fits(weak, strong):
 def _map(program, figures):
     def run():
         rows = {}
-        for platform, ranks, batches in (("dgx-h100", "2..128", "1..64"), ("cpu-10g", "2..64", "1..256")):
+        for platform, ranks, batches in (("dgx-h100", "2,3,4,6,7,8,9,12,13,16,17,24,32,33,48,64,96,128", "1..64"),
+                                        ("cpu-10g", "2,3,4,5,6,8,11,13,16,24,32,48,64", "1..256")):
             plot = figures.path(f"map-{platform}.svg")
             rows[platform] = program.rows("simulate", "--map", "--platform", platform, "--ranks", ranks, "--batches",
                                           batches, "--plot", plot)
