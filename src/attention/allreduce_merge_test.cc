@@ -48,8 +48,9 @@ TEST(AllreduceMergeTest, SameBitsOnAnyRankCount) {
 }
 
 TEST(AllreduceMergeTest, SameBitsWithUnevenAndEmptyShards) {
-  for (const int num_ranks : {2, 3, 4, 5, 8})
+  for (const int num_ranks : {2, 3, 4, 5, 8}) {
     ExpectAllreducesToSameBits({.lengths = {300, 5}}, UnevenRanges(16, num_ranks));
+  }
 }
 
 // So many rows that several threads join them.
