@@ -48,6 +48,9 @@ if(PANDO_SANITIZE)
   set(pando_test_timeout 2400)
 endif()
 
+# All that the tests labelled "unit" need: what is built under the sanitizers.
+add_custom_target(unit_tests)
+
 # pando_test(NAME [UNIT] SOURCES file... LINK library...): a GoogleTest program, one ctest entry per program. Eight of its
 # files are compiled as one (CMake's unity build): each alone would spend most of its time on the same headers.
 function(pando_test name)
@@ -62,6 +65,7 @@ function(pando_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${pando_test_timeout} ENVIRONMENT "RC_PARAMS=seed=20240804 max_success=200")
   if(arg_UNIT)
     set_tests_properties(${name} PROPERTIES LABELS unit)
+    add_dependencies(unit_tests ${name})
   else()
     set_tests_properties(${name} PROPERTIES LABELS integration)
   endif()
