@@ -216,8 +216,8 @@ int WaitInsteadOfTest(int count, MPI_Request* requests, int* num_finished, int* 
   return MPI_SUCCESS;
 }
 
-int CreateTimedOperator(MPI_User_function* /*function*/, int commutes, MPI_Op* op) {
-  return PMPI_Op_create(SpendMergeTime, commutes, op);
+int CreateTimedOperator(MPI_User_function* /*function*/, int commute, MPI_Op* op) {
+  return PMPI_Op_create(SpendMergeTime, commute, op);
 }
 
 }  // namespace pando

@@ -14,7 +14,7 @@ namespace pando {
 int WaitInsteadOfTest(int count, MPI_Request* requests, int* num_finished, int* finished, MPI_Status* statuses);
 
 // As MPI_Op_create, but the operator only takes the time that the device would to merge its operands.
-int CreateTimedOperator(MPI_User_function* function, int commutes, MPI_Op* op);
+int CreateTimedOperator(MPI_User_function* function, int commute, MPI_Op* op);
 
 }  // namespace pando
 

@@ -50,10 +50,10 @@ std::vector<uint32_t> Expand(std::string_view pattern) {
 
 struct Regex::Compiled {
   struct FreeCode {
-    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+    void operator()(pcre2_code* owned) const { pcre2_code_free(owned); }
   };
   struct FreeMatchContext {
-    void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+    void operator()(pcre2_match_context* owned) const { pcre2_match_context_free(owned); }
   };
 
   std::unique_ptr<pcre2_code, FreeCode> code;
@@ -82,7 +82,7 @@ Result<Regex> Regex::Compile(std::string_view pattern) {
 
 struct Regex::Matcher {
   struct FreeMatchData {
-    void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+    void operator()(pcre2_match_data* owned) const { pcre2_match_data_free(owned); }
   };
 
   const Compiled& compiled;
