@@ -2,9 +2,12 @@
 
 import pathlib
 import sys
+import tempfile
 
 import numpy as np
 from oracle import Oracle
+from pando_program import PandoProgram
+from twin import write_twin
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/parity"))
 import goldens  # noqa: E402
@@ -48,6 +51,21 @@ def compare_greedy(pando, model, threads):
             result[kind] = {"prompts": rows, **{f"{side}_equal": sum(row[side]["parts_at"] is None for row in rows)
                                                 for side in ("pando", "flash_attention")}}
     return result
+
+
+def compare_exact_greedy(pando, model, threads):
+    """The same with nothing rounded: weights, keys and values in float32."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        twin = pathlib.Path(folder, "twin.gguf")
+        write_twin(model, twin)
+        program = PandoProgram(pando.program, twin)
+        with Oracle(twin, context=1024, threads=threads, kv_type="f32") as oracle:
+            for prompt in (prompt for kind in goldens.PROMPT_KINDS for prompt in goldens.prompts(kind)):
+                theirs, candidates = oracle.greedy(oracle.tokenize(prompt.encode(), parse_special=True), goldens.GREEDY_TOKENS)
+                ours = program.greedy(prompt, goldens.GREEDY_TOKENS, "-t", threads, "--kv-type", "f32")
+                rows.append({"prompt": prompt, **_parting(ours, theirs, candidates)})
+    return {"prompts": rows, "equal": sum(row["parts_at"] is None for row in rows)}
 
 
 def _greedy_row(pando, oracle, flash, prompt, threads):

@@ -13,7 +13,7 @@ from oracle import describe
 from pando_program import PandoProgram
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PARTS = ["tokens", "logits", "greedy", "perplexity", "speed"]
+PARTS = ["tokens", "logits", "greedy", "exact", "perplexity", "speed"]
 
 
 def parse_arguments(arguments):
@@ -36,6 +36,7 @@ def main():
     parts = {"tokens": lambda: agreement.compare_tokens(pando, model),
              "logits": lambda: agreement.compare_logits(pando, model, threads),
              "greedy": lambda: agreement.compare_greedy(pando, model, threads),
+             "exact": lambda: agreement.compare_exact_greedy(pando, model, threads),
              "perplexity": lambda: agreement.compare_perplexity(pando, model, threads),
              "speed": lambda: speed.measure(pando, model, threads, arguments.rounds, depths)}
     wanted = arguments.parts.split(",")

@@ -3,7 +3,7 @@
 
 def render(result):
     sections = [f"# Pando and llama.cpp\n\n{result['pando']}. {result['note']}. {result['system_info']}\n"]
-    for part, write in (("speed", _speed), ("tokens", _tokens), ("logits", _logits), ("greedy", _greedy),
+    for part, write in (("speed", _speed), ("tokens", _tokens), ("logits", _logits), ("greedy", _greedy), ("exact", _exact),
                         ("perplexity", _perplexity)):
         if part in result:
             sections.append(write(result[part], result))
@@ -55,6 +55,11 @@ def _greedy(greedy, _):
                   for row in content["prompts"]]
         lines.append("")
     return "\n".join(lines)
+
+
+def _exact(exact, _):
+    return ("## Greedy text with weights, keys and values in float32\n\n"
+            f"Pando equals llama.cpp on {exact['equal']} of {len(exact['prompts'])} prompts.\n")
 
 
 def _parting(row):

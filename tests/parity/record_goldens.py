@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records what llama.cpp says about the corpus, the real model and the tiny models, as tests/parity/golden/*.json.
 
-    record_goldens.py MODEL [tokens] [tiny] [logits] [greedy] [perplexity]      default: all
+    record_goldens.py MODEL [tokens] [tiny] [logits] [greedy] [exact_greedy] [perplexity]      default: all
 
 Runs in the virtual environment of benchmarks/llama_cpp (benchmarks/llama_cpp/compare --python prints its interpreter).
 Beside llama.cpp's logits stand those of the model's twin, the same weights as float32, in which no activation is rounded:
@@ -155,6 +155,15 @@ def record_greedy(model):
          content)
 
 
+def record_exact_greedy(model):
+    """With nothing rounded: weights, keys and values in float32."""
+    with tempfile.TemporaryDirectory() as folder:
+        twin = pathlib.Path(folder, "twin.gguf")
+        write_twin(model, twin)
+        content = {kind: greedy_runs(twin, goldens.prompts(kind), kv_type="f32") for kind in goldens.PROMPT_KINDS}
+    save("exact_greedy.json", model.name, "weights and KV f32, flash attention off; as greedy.json", content)
+
+
 def record_perplexity(model):
     content = {}
     for kv_type in goldens.PERPLEXITY_KV_TYPES:
@@ -174,7 +183,7 @@ def main():
     parser.add_argument("parts", nargs="*")
     arguments = parser.parse_args()
     parts = {"tokens": record_tokens, "tiny": lambda model: record_tiny(), "logits": record_logits,
-             "greedy": record_greedy, "perplexity": record_perplexity}
+             "greedy": record_greedy, "exact_greedy": record_exact_greedy, "perplexity": record_perplexity}
     for part in arguments.parts or parts:
         parts[part](arguments.model)
 
