@@ -54,8 +54,7 @@ std::string RenderGenerationJson(const GenerationReport& report) {
       {"context_tokens", report.context_tokens},
       {"ranks", ranks},
   };
-  // Bytes of a token that are no text of their own are shown as U+FFFD: JSON has nothing else for them.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2) + "\n";
 }
 
 std::string GenerationSummary(const GenerationReport& report) {

@@ -13,7 +13,7 @@
 namespace pando::cli {
 
 struct GenerationReport {
-  std::string text;  // generated, without the prompt
+  std::string text;  // generated, without the prompt; UTF-8
   std::vector<int32_t> tokens;
   std::string stop_reason;  // "end", "length", "context", "interrupted"
   uint64_t fingerprint = 0;

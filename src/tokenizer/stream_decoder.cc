@@ -8,12 +8,12 @@
 
 namespace pando {
 
-StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, const StreamDecoderOptions& options)
+PieceDecoder::PieceDecoder(const Tokenizer& tokenizer, const StreamDecoderOptions& options)
     : tokenizer_(&tokenizer),
       options_(options),
       drops_space_(tokenizer.adds_space_prefix() && !options.is_continuation) {}
 
-std::string StreamDecoder::Push(int32_t token) {
+std::string_view PieceDecoder::Push(int32_t token) {
   const Vocabulary& vocabulary = tokenizer_->vocabulary();
   if (!vocabulary.Contains(token)) return {};
   const bool is_special = vocabulary.IsSpecial(token);
@@ -24,16 +24,20 @@ std::string StreamDecoder::Push(int32_t token) {
   } else if (std::exchange(drops_space_, false) && piece.starts_with(' ')) {
     piece.remove_prefix(1);
   }
-  held_ += piece;
+  return piece;
+}
+
+StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, const StreamDecoderOptions& options)
+    : pieces_(tokenizer, options) {}
+
+std::string StreamDecoder::Push(int32_t token) {
+  held_ += pieces_.Push(token);
   const size_t complete = CompletePrefix(held_);
-  std::string text = held_.substr(0, complete);
+  std::string text = ReplaceInvalidUtf8(std::string_view(held_).substr(0, complete));
   held_.erase(0, complete);
   return text;
 }
 
-std::string StreamDecoder::Finish() {
-  drops_space_ = tokenizer_->adds_space_prefix() && !options_.is_continuation;
-  return std::exchange(held_, {});
-}
+std::string StreamDecoder::Finish() { return ReplaceInvalidUtf8(std::exchange(held_, {})); }
 
 }  // namespace pando

@@ -5,13 +5,14 @@
 //   Print(decoder.Finish());
 //
 // A character whose bytes are spread over several tokens is held back until it is whole, at most three bytes. Bytes
-// that can no longer become a character are given out as they are, at once: all that comes out, put together, is what
-// Tokenizer::Decode gives. ReplaceInvalidUtf8 (utf8.h) makes valid UTF-8 of it where that matters.
+// that can no longer become a character come out as U+FFFD: whatever the tokens are, every part is UTF-8, and all of
+// them together are ReplaceInvalidUtf8 (utf8.h) of what Tokenizer::Decode gives.
 #ifndef PANDO_SRC_TOKENIZER_STREAM_DECODER_H_
 #define PANDO_SRC_TOKENIZER_STREAM_DECODER_H_
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "src/tokenizer/tokenizer.h"
 
@@ -23,21 +24,34 @@ struct StreamDecoderOptions {
   bool is_continuation = false;
 };
 
-class StreamDecoder {
+// The bytes of tokens as they come, characters or not.
+class PieceDecoder {
  public:
   // `tokenizer` outlives the decoder.
-  explicit StreamDecoder(const Tokenizer& tokenizer, const StreamDecoderOptions& options = {});
+  explicit PieceDecoder(const Tokenizer& tokenizer, const StreamDecoderOptions& options = {});
 
-  // What can be printed now. A token that is not in the vocabulary prints nothing.
-  std::string Push(int32_t token);
-
-  // What was held back: the beginning of a character that never was completed. The decoder begins anew.
-  std::string Finish();
+  // A token that is not in the vocabulary has no bytes. Of the tokenizer's memory.
+  std::string_view Push(int32_t token);
 
  private:
   const Tokenizer* tokenizer_;
   StreamDecoderOptions options_;
   bool drops_space_;  // the next text begins with a space that encoding put there
+};
+
+class StreamDecoder {
+ public:
+  // `tokenizer` outlives the decoder.
+  explicit StreamDecoder(const Tokenizer& tokenizer, const StreamDecoderOptions& options = {});
+
+  // What can be printed now.
+  std::string Push(int32_t token);
+
+  // For what was held back: the beginning of a character that never was completed. Nothing comes after it.
+  std::string Finish();
+
+ private:
+  PieceDecoder pieces_;
   std::string held_;
 };
 

@@ -157,9 +157,9 @@ std::vector<int32_t> Tokenizer::EncodePieces(std::span<const TextPiece> pieces, 
 
 std::string Tokenizer::Decode(std::span<const int32_t> tokens, bool special) const {
   std::string text;
-  StreamDecoder decoder(*this, {.special = special});
+  PieceDecoder decoder(*this, {.special = special});
   for (const int32_t token : tokens) text += decoder.Push(token);
-  return text += decoder.Finish();
+  return text;
 }
 
 const Vocabulary& Tokenizer::vocabulary() const { return state_->vocabulary; }

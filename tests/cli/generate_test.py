@@ -71,6 +71,17 @@ class GenerateTest(unittest.TestCase):
         self.assertTrue(done.stdout.startswith(" Paris."), done.stdout)
         self.assertTrue(done.stdout.endswith("\n"))
 
+    def test_half_a_character_is_never_printed(self):
+        """An emoji has several tokens here, and -n cuts it."""
+        prompt = "\U0001F600\U0001F680\U0001F600\U0001F680\U0001F600\U0001F680"
+        cut = 0
+        for count in ("1", "2", "3"):
+            arguments = [PANDO, "generate", "-m", MODEL, "-p", prompt, "-n", count, "--temp", "0", "--ignore-eos"]
+            text = subprocess.run(arguments, capture_output=True, timeout=120, check=True).stdout.decode("utf-8", "strict")
+            self.assertEqual(text, json.loads(run(*arguments[1:], "--json").stdout)["text"] + "\n")
+            cut += text.endswith("\ufffd\n")
+        self.assertGreater(cut, 0, "no emoji was cut: the test needs another prompt")
+
     def test_json_is_the_same_for_any_ranks_threads_and_pieces(self):
         prompt = "Salt and lighthouses and the year 1811. " * 12
         seen = set()

@@ -102,6 +102,18 @@ class ModelFileTest(FailureTest):
         self.refused("-p", "a", model=text, words=["text.txt"])
 
 
+class TextTest(FailureTest):
+    """The tiny model says bytes that are no text."""
+
+    def test_what_is_printed_is_utf8(self):
+        text = self.generate("-p", "a", "-n", "40", "--ignore-eos").decode("utf-8", "strict")
+        self.assertIn("\ufffd", text)
+        chat = run("chat", "-m", self.model, "--temp", "0", "-n", "40", "--chat-template", "chatml", stdin=None,
+                   input=b"a\nb\n")
+        self.assertEqual((chat.returncode, chat.stderr), (0, b""))
+        self.assertIn("\ufffd", chat.stdout.decode("utf-8", "strict"))
+
+
 class PromptTest(FailureTest):
     def test_longer_than_the_context(self):
         self.refused("-p", "a" * 20, "-c", "20", words=["20 tokens", "-c"])
