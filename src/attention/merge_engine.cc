@@ -49,7 +49,6 @@ const Plan& MergeEngine::PlanOf(Schedule schedule) {
   const auto found = plans_.find(schedule);
   if (found != plans_.end()) return found->second;
   const Plan& plan = plans_.emplace(schedule, MakePlan(schedule, order_.nodes, position_)).first->second;
-  received_.resize(std::max(received_.size(), plan.rounds.size()));
   kept_.resize(std::max(kept_.size(), plan.rounds.size()));
   return plan;
 }
@@ -91,7 +90,7 @@ void MergeEngine::Finish(const RowResults& results, ThreadPool& pool) {
 Status MergeEngine::RunRound(const Plan& plan, size_t round_idx, const RowResults& results, ThreadPool& pool) {
   const Round& round = plan.rounds[round_idx];
   if (Status status = PostSends(plan, round, results); !status.ok()) return status;
-  if (Status status = PostReceives(plan, round, round_idx, results); !status.ok()) return status;
+  if (Status status = PostReceives(plan, round, results); !status.ok()) return status;
   if (Status status = transport_.Exchange(sends_, receives_); !status.ok()) return status;
   StoreResults(plan, round, results);
   return JoinReceived(plan, round, round_idx, results, pool);
@@ -146,12 +145,24 @@ void MergeEngine::Pack(const Plan& plan, const Move& move, const RowResults& res
   std::copy_n(results.energy + rows.begin, num_rows, to);
 }
 
-Status MergeEngine::PostReceives(const Plan& plan, const Round& round, size_t round_idx, const RowResults& results) {
+AlignedBuffer& MergeEngine::FreeBuffer() {
+  const auto is_free = [&](const AlignedBuffer& buffer) {
+    for (size_t i = 0; i < held_.forest.subtrees.size(); ++i) {
+      const auto* state = reinterpret_cast<const std::byte*>(held_.forest.states[i].data);
+      if (state >= buffer.data() && state < buffer.data() + buffer.size()) return false;
+    }
+    return true;
+  };
+  const auto found = std::ranges::find_if(received_, is_free);
+  return found != received_.end() ? *found : received_.emplace_back();
+}
+
+Status MergeEngine::PostReceives(const Plan& plan, const Round& round, const RowResults& results) {
   receives_.clear();
   received_at_.clear();
   size_t all_bytes = 0;
   for (const Move& move : round.receives) all_bytes += NumBytes(plan, move, Shape(results), ownership_);
-  AlignedBuffer& buffer = received_[round_idx];
+  AlignedBuffer& buffer = FreeBuffer();
   if (Status status = buffer.Grow(all_bytes, "the messages of a merge"); !status.ok()) return status;
   std::byte* next = buffer.data();
   for (const Move& move : round.receives) {

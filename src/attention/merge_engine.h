@@ -49,7 +49,9 @@ class MergeEngine {
   void Finish(const RowResults& results, ThreadPool& pool);
   Status RunRound(const Plan& plan, size_t round_idx, const RowResults& results, ThreadPool& pool);
   Status PostSends(const Plan& plan, const Round& round, const RowResults& results);
-  Status PostReceives(const Plan& plan, const Round& round, size_t round_idx, const RowResults& results);
+  Status PostReceives(const Plan& plan, const Round& round, const RowResults& results);
+  // Where a round may receive: nothing that is held lies there.
+  AlignedBuffer& FreeBuffer();
   // Whether the states held are the message: one subtree, all rows. A power of two of ranks never packs a forest.
   bool IsMessageAsItIs(const Plan& plan, const Move& move, const RowResults& results) const;
   void Pack(const Plan& plan, const Move& move, const RowResults& results, float* to) const;
@@ -66,11 +68,10 @@ class MergeEngine {
   std::map<Schedule, Plan> plans_;
   Held held_;
 
-  // Scratch, kept between calls. What is received in one round is merged in place and may be held to the end, so every
-  // round has its own.
+  // Scratch, kept between calls.
   AlignedBuffer begin_;
   AlignedBuffer sent_;
-  std::vector<AlignedBuffer> received_;  // [round]
+  std::vector<AlignedBuffer> received_;  // what is received is merged in place, and may be held for some rounds
   std::vector<AlignedBuffer> kept_;      // [round]
   std::vector<SendPart> sends_;
   std::vector<ReceivePart> receives_;

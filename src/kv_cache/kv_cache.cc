@@ -134,7 +134,7 @@ Status KvCache::Reserve(int64_t num_tokens, int64_t max_append_tokens) {
   const size_t layers = static_cast<size_t>(options_.num_layers);
   // What does not fit in a size_t does not fit in memory either: the pool says so.
   const bool fits = pages <= std::numeric_limits<size_t>::max() / layers;
-  return pool_.Reserve(fits ? pages * layers : std::numeric_limits<size_t>::max());
+  return pool_.ReserveExactly(fits ? pages * layers : std::numeric_limits<size_t>::max());
 }
 
 Status KvCache::ReserveSequence(int64_t sequence, int64_t num_tokens, int64_t max_append_tokens) {

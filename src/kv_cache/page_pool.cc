@@ -19,8 +19,14 @@ constexpr size_t kSlabBytes = size_t{8} << 20;
 
 Status PagePool::Reserve(size_t num_pages) {
   if (free_.size() >= num_pages) return Status();
-  const size_t missing = num_pages - free_.size();
-  const size_t slab_pages = std::max(missing, std::max<size_t>(1, kSlabBytes / page_bytes_));
+  return AddSlab(std::max(num_pages - free_.size(), kSlabBytes / page_bytes_));
+}
+
+Status PagePool::ReserveExactly(size_t num_pages) {
+  return free_.size() >= num_pages ? Status() : AddSlab(num_pages - free_.size());
+}
+
+Status PagePool::AddSlab(size_t slab_pages) {
   if (slab_pages > std::numeric_limits<size_t>::max() / page_bytes_) {
     return OutOfMemory("the KV cache needs {} pages of {}: more than any machine has", slab_pages,
                        FormatBytes(page_bytes_));

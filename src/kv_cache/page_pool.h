@@ -23,8 +23,12 @@ class PagePool {
  public:
   explicit PagePool(size_t page_bytes) : page_bytes_(page_bytes) {}
 
-  // Makes at least `num_pages` free pages, or fails with kOutOfMemory and changes nothing.
+  // Makes at least `num_pages` free pages, and more for those who come page by page; or fails with kOutOfMemory and
+  // changes nothing.
   Status Reserve(size_t num_pages);
+  // The same for all pages that a context will ever need, and no more: where a huge page lies across the end of what is
+  // used, its rest is resident too, and on many ranks of a machine that adds up.
+  Status ReserveExactly(size_t num_pages);
 
   // A free page, which there must be (Reserve), for one user. It is all zeros: what a page holds is decided by the
   // tokens in it alone, and nothing of one sequence shows in another's snapshot.
@@ -44,6 +48,8 @@ class PagePool {
     AlignedBuffer memory;
     std::unique_ptr<Page[]> pages;
   };
+
+  Status AddSlab(size_t slab_pages);
 
   size_t page_bytes_;
   size_t num_pages_ = 0;

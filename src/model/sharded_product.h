@@ -29,7 +29,8 @@ class ShardedProduct {
   // Room for steps of up to so many tokens; `max_rows` are those of the parts of one product together.
   Status Grow(size_t max_tokens, size_t max_rows, size_t max_columns);
 
-  // The input of the products that follow: x is [num_tokens][columns of the parts] and stays as it is meanwhile.
+  // The input of the products that follow: x is [num_tokens][columns of the parts]. It is copied, so that a product may
+  // be written in its place.
   void SetInput(std::span<const WeightMatrix> parts, const float* x, size_t num_tokens);
 
   // The matrices stacked: out[token] holds the rows of the first part, then those of the second, ... On all ranks.

@@ -63,8 +63,8 @@ Status CheckMachineMemory(Transport& transport, size_t bytes) {
   const size_t available = AvailableMemoryBytes();
   if (sum <= available) return Status();
   return OutOfMemory(
-      "the KV cache of the ranks on this machine needs {} and {} are available: use a shorter context, "
-      "more machines or a smaller KV type",
+      "the KV cache of the ranks on this machine needs {} and {} are available: use a shorter context (-c), "
+      "more machines or a smaller KV type (--kv-type)",
       FormatBytes(sum), FormatBytes(available));
 }
 
@@ -124,19 +124,19 @@ Status Transformer::GrowBuffers() {
   const auto grow = [&](AlignedBuffer& buffer, size_t width) {
     return buffer.Grow(max_tokens * width * sizeof(float), "the activations of a step");
   };
-  const std::array<std::pair<AlignedBuffer*, size_t>, 10> buffers = {{{&residual_, config.hidden},
-                                                                      {&normed_, config.hidden},
-                                                                      {&projected_, std::max(qkv, config.hidden)},
-                                                                      {&q_, config.q_rows()},
-                                                                      {&k_, config.kv_rows()},
-                                                                      {&v_, config.kv_rows()},
-                                                                      {&attended_, config.q_rows()},
-                                                                      {&inner_, config.ffn},
-                                                                      {&cosines_, frequencies_.size()},
-                                                                      {&sines_, frequencies_.size()}}};
+  const size_t attending = 2 * (config.q_rows() + config.kv_rows());
+  const std::array<std::pair<AlignedBuffer*, size_t>, 5> buffers = {{{&residual_, config.hidden},
+                                                                     {&projected_, std::max(qkv, config.hidden)},
+                                                                     {&inside_, std::max(attending, config.ffn)},
+                                                                     {&cosines_, frequencies_.size()},
+                                                                     {&sines_, frequencies_.size()}}};
   for (const auto& [buffer, width] : buffers) {
     if (Status status = grow(*buffer, width); !status.ok()) return status;
   }
+  inner_ = q_ = inside_.as<float>();
+  attended_ = q_ + max_tokens * config.q_rows();
+  k_ = attended_ + max_tokens * config.q_rows();
+  v_ = k_ + max_tokens * config.kv_rows();
   const size_t max_columns = std::max({config.hidden, config.q_rows(), config.ffn});
   return product_.Grow(max_tokens, std::max({qkv, config.hidden, config.ffn}), max_columns);
 }
@@ -262,11 +262,11 @@ Status Transformer::RunLayer(int64_t layer_idx, std::span<const SequenceTokens> 
 Status Transformer::Attend(int64_t layer_idx, const LayerWeights& layer, std::span<const SequenceTokens> batch) {
   Normalize(layer.attention_norm);
   const std::array<WeightMatrix, 3> qkv = {layer.q, layer.k, layer.v};
-  product_.SetInput(qkv, normed_.as<float>(), num_tokens_);
+  product_.SetInput(qkv, projected_.as<float>(), num_tokens_);
   if (Status status = product_.Multiply(qkv, projected_.as<float>()); !status.ok()) return status;
   SplitHeads(layer);
   if (Status status = AttendBatch(layer_idx, batch); !status.ok()) return status;
-  product_.SetInput({&layer.o, 1}, attended_.as<float>(), num_tokens_);
+  product_.SetInput({&layer.o, 1}, attended_, num_tokens_);
   if (Status status = product_.Multiply({&layer.o, 1}, projected_.as<float>()); !status.ok()) return status;
   AddToResidual(layer.o_bias);
   return Status();
@@ -275,9 +275,9 @@ Status Transformer::Attend(int64_t layer_idx, const LayerWeights& layer, std::sp
 Status Transformer::FeedForward(const LayerWeights& layer) {
   Normalize(layer.ffn_norm);
   const std::array<WeightMatrix, 2> gate_and_up = {layer.gate, layer.up};
-  product_.SetInput(gate_and_up, normed_.as<float>(), num_tokens_);
-  if (Status status = product_.MultiplyGated(layer.gate, layer.up, inner_.as<float>()); !status.ok()) return status;
-  product_.SetInput({&layer.down, 1}, inner_.as<float>(), num_tokens_);
+  product_.SetInput(gate_and_up, projected_.as<float>(), num_tokens_);
+  if (Status status = product_.MultiplyGated(layer.gate, layer.up, inner_); !status.ok()) return status;
+  product_.SetInput({&layer.down, 1}, inner_, num_tokens_);
   if (Status status = product_.Multiply({&layer.down, 1}, projected_.as<float>()); !status.ok()) return status;
   AddToResidual({});
   return Status();
@@ -287,7 +287,7 @@ void Transformer::Normalize(std::span<const float> weight) {
   const size_t hidden = weight.size();
   ForTokens([&](size_t token) {
     RmsNorm(residual_.as<float>() + token * hidden, weight.data(), hidden, model_->config().rms_epsilon,
-            normed_.as<float>() + token * hidden);
+            projected_.as<float>() + token * hidden);
   });
 }
 
@@ -324,9 +324,9 @@ void Transformer::SplitHeadsOf(const LayerWeights& layer, size_t token) {
       RotatePairs(config.architecture.rope_pairs, cosines, sines, to);
     }
   };
-  prepare(projected, config.num_heads, layer.q_norm, q_.as<float>() + token * q_rows);
-  prepare(projected + q_rows, config.num_kv_heads, layer.k_norm, k_.as<float>() + token * kv_rows);
-  std::copy_n(projected + q_rows + kv_rows, kv_rows, v_.as<float>() + token * kv_rows);
+  prepare(projected, config.num_heads, layer.q_norm, q_ + token * q_rows);
+  prepare(projected + q_rows, config.num_kv_heads, layer.k_norm, k_ + token * kv_rows);
+  std::copy_n(projected + q_rows + kv_rows, kv_rows, v_ + token * kv_rows);
 }
 
 Status Transformer::AttendBatch(int64_t layer_idx, std::span<const SequenceTokens> batch) {
@@ -335,9 +335,8 @@ Status Transformer::AttendBatch(int64_t layer_idx, std::span<const SequenceToken
   size_t first = 0;
   for (const SequenceTokens& part : batch) {
     const size_t count = part.tokens.size();
-    if (Status status =
-            attention_->Append(layer_idx, part.sequence, {k_.as<float>() + first * kv_rows, count * kv_rows},
-                               {v_.as<float>() + first * kv_rows, count * kv_rows});
+    if (Status status = attention_->Append(layer_idx, part.sequence, {k_ + first * kv_rows, count * kv_rows},
+                                           {v_ + first * kv_rows, count * kv_rows});
         !status.ok())
       return status;
     first += count;
@@ -350,8 +349,8 @@ Status Transformer::AttendBatch(int64_t layer_idx, std::span<const SequenceToken
     do {
       count += batch[end++].tokens.size();
     } while (!is_prompt && end < batch.size() && batch[end].tokens.size() <= kMaxDecodeQueries);
-    const std::span<const float> queries(q_.as<float>() + token * q_rows, count * q_rows);
-    const std::span<float> output(attended_.as<float>() + token * q_rows, count * q_rows);
+    const std::span<const float> queries(q_ + token * q_rows, count * q_rows);
+    const std::span<float> output(attended_ + token * q_rows, count * q_rows);
     Status status =
         is_prompt ? attention_->Prefill(layer_idx, queries_[part], queries, output, {})
                   : attention_->Decode(layer_idx, std::span(queries_).subspan(part, end - part), queries, output, {});
@@ -383,10 +382,10 @@ Status Transformer::Logits(std::span<const size_t> tokens, std::span<float> logi
   const double start = NowSeconds();
   for (size_t i = 0; i < tokens.size(); ++i) {
     RmsNorm(residual_.as<float>() + tokens[i] * config.hidden, model_->weights().output_norm.data(), config.hidden,
-            config.rms_epsilon, normed_.as<float>() + i * config.hidden);
+            config.rms_epsilon, projected_.as<float>() + i * config.hidden);
   }
   const WeightMatrix& output = model_->weights().output;
-  product_.SetInput({&output, 1}, normed_.as<float>(), tokens.size());
+  product_.SetInput({&output, 1}, projected_.as<float>(), tokens.size());
   Status status = product_.MultiplyToFront(output, is_front ? logits.data() : nullptr);
   in_step_ = status.ok();
   if (!status.ok()) return status;

@@ -101,7 +101,7 @@ class Transformer {
   void SplitHeads(const LayerWeights& layer);
   void SplitHeadsOf(const LayerWeights& layer, size_t token);
   Status AttendBatch(int64_t layer_idx, std::span<const SequenceTokens> batch);
-  // normed_ = rms norm of the residual stream.
+  // projected_ = rms norm of the residual stream.
   void Normalize(std::span<const float> weight);
   void AddToResidual(std::span<const float> bias);
   // Runs `function(token)` for all tokens of the step, over the threads where there are many.
@@ -123,14 +123,14 @@ class Transformer {
   std::vector<SequenceQueries> queries_;
   std::vector<int64_t> sequences_;
   AlignedBuffer residual_;   // [n][hidden]
-  AlignedBuffer normed_;     // [n][hidden]
-  AlignedBuffer projected_;  // [n][q | k | v], then [n][hidden] of the layer's outputs
-  AlignedBuffer q_;          // [n][num_heads][head_dim]
-  AlignedBuffer k_;          // [n][num_kv_heads][head_dim]
-  AlignedBuffer v_;
-  AlignedBuffer attended_;  // [n][num_heads][head_dim]
-  AlignedBuffer inner_;     // [n][ffn]
-  AlignedBuffer cosines_;   // [n][rope.dims / 2]
+  AlignedBuffer projected_;  // [n][hidden] before a product, then [n][q | k | v] or [n][hidden], which it gave
+  AlignedBuffer inside_;     // of a layer: q_ to attended_ while it attends, then inner_ in their place
+  float* q_ = nullptr;       // [n][num_heads][head_dim]
+  float* k_ = nullptr;       // [n][num_kv_heads][head_dim]
+  float* v_ = nullptr;
+  float* attended_ = nullptr;  // [n][num_heads][head_dim]
+  float* inner_ = nullptr;     // [n][ffn]
+  AlignedBuffer cosines_;      // [n][rope.dims / 2]
   AlignedBuffer sines_;
   TransformerTimes times_;
 };

@@ -49,6 +49,7 @@ class MemoryTest(unittest.TestCase):
         """What ranks need besides keys and values, they need from the second step on."""
         for ranks in (1, 4, 16):
             self.expect_within(ranks, 2, 1100)
+        self.expect_within(64, 0.28, 150)
 
     def test_a_full_context(self):
         self.expect_within(8, 14.5, 8000)
