@@ -20,6 +20,7 @@ constexpr size_t kMaxArrayValues = 8;
 // Beyond any model; what they keep out is sums that do not fit 64 bits.
 constexpr int64_t kMaxHeads = 1 << 20;
 constexpr uint64_t kMaxLayers = 1 << 20;
+constexpr uint64_t kLongestContext = uint64_t{1} << 40;
 
 // A file's own keys, by what follows the architecture's name.
 class ModelKeys {
@@ -73,6 +74,12 @@ std::optional<uint64_t> Largest(const std::vector<int64_t>& numbers) {
   return static_cast<uint64_t>(*std::max_element(numbers.begin(), numbers.end()));
 }
 
+// What a file says of a window that is longer than any context, or of none, is no bound.
+int64_t WindowOf(const InspectedShape& shape) {
+  const uint64_t window = shape.sliding_window.value_or(0);
+  return window > kLongestContext ? 0 : static_cast<int64_t>(window);
+}
+
 InspectedShape ShapeOf(const GgufFile& file, const std::string& architecture) {
   const ModelKeys keys(file, architecture);
   InspectedShape shape;
@@ -97,7 +104,8 @@ InspectedShape ShapeOf(const GgufFile& file, const std::string& architecture) {
   // The cache has keys and values of one size.
   const bool is_one_size = keys.Uint("attention.value_length").value_or(shape.head_dim.value_or(0)) == shape.head_dim;
   if (!kv_heads.empty() && shape.head_dim.has_value() && is_one_size) {
-    shape.kv = {static_cast<uint64_t>(std::accumulate(kv_heads.begin(), kv_heads.end(), int64_t{0})), *shape.head_dim};
+    shape.kv = {static_cast<uint64_t>(std::accumulate(kv_heads.begin(), kv_heads.end(), int64_t{0})), *shape.head_dim,
+                WindowOf(shape)};
   }
   return shape;
 }
@@ -206,7 +214,7 @@ std::vector<MetadataFacts> MetadataOf(const GgufFile& file) {
 std::optional<int64_t> ContextOf(const InspectOptions& options, const InspectedShape& shape) {
   if (options.context.has_value()) return options.context;
   const uint64_t training = shape.training_context.value_or(0);
-  if (training == 0 || training > uint64_t{1} << 40) return std::nullopt;
+  if (training == 0 || training > kLongestContext) return std::nullopt;
   return static_cast<int64_t>(training);
 }
 

@@ -11,6 +11,15 @@
 #include "src/reduction/slot_ownership.h"
 
 namespace pando {
+namespace {
+
+// A window begins anywhere in a chunk.
+int64_t MostChunks(const TreeShape& tree, int64_t num_tokens, int64_t window) {
+  const int64_t all = NumChunks(tree, num_tokens);
+  return window > 0 ? std::min(all, NumChunks(tree, window - 1) + 1) : all;
+}
+
+}  // namespace
 
 Result<ContextMemory> MemoryOfContext(const KvShape& shape, KvType kv_type, const TreeShape& tree, int64_t num_tokens,
                                       int64_t num_ranks) {
@@ -23,7 +32,7 @@ Result<ContextMemory> MemoryOfContext(const KvShape& shape, KvType kv_type, cons
   const Result<std::vector<SlotRange>> ranges = EqualRanges(tree.num_slots, num_ranks);
   if (!ranges.ok()) return ranges.status();
 
-  const int64_t num_chunks = NumChunks(tree, num_tokens);
+  const int64_t num_chunks = MostChunks(tree, num_tokens, shape.window);
   int64_t largest = 0;
   for (const SlotRange range : *ranges) largest = std::max(largest, OwnedChunks(tree, range).CountBefore(num_chunks));
   const uint64_t head_bytes = layout->head_bytes();

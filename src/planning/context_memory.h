@@ -17,6 +17,7 @@ namespace pando {
 struct KvShape {
   uint64_t num_kv_heads = 0;  // of all layers together
   uint64_t head_dim = 0;
+  int64_t window = 0;  // tokens that a token sees, itself included; 0: all
 };
 
 struct ContextMemory {
@@ -26,7 +27,8 @@ struct ContextMemory {
   uint64_t all_ranks_bytes = 0;
 };
 
-// One sequence of `num_tokens` tokens, all of which stay in the cache, on ranks that own equally many slots of `tree`.
+// One sequence of `num_tokens` tokens on ranks that own equally many slots of `tree`. All of it stays in the cache, or
+// the chunks that its window touches at most while tokens come one by one.
 // Fails where the cache cannot have heads of this size or so many ranks, or where 64 bits do not hold the bytes.
 Result<ContextMemory> MemoryOfContext(const KvShape& shape, KvType kv_type, const TreeShape& tree, int64_t num_tokens,
                                       int64_t num_ranks);

@@ -37,6 +37,20 @@ TEST(ContextMemoryTest, IsWholePagesOfTheRankThatHasMost) {
   EXPECT_EQ(LargestRank(8192, 3), 2 * 22 * page);  // 64 slots are 21, 21 and 22
 }
 
+TEST(ContextMemoryTest, AWindowKeepsTheChunksItTouches) {
+  const uint64_t page = 64 * 90 * 64 * 2 * 2;
+  const auto largest = [](int64_t window, int64_t num_tokens, int64_t num_ranks) {
+    const KvShape shape = {.num_kv_heads = 30 * 3, .head_dim = 64, .window = window};
+    return MemoryOfContext(shape, KvType::kF16, {}, num_tokens, num_ranks).value().largest_rank_bytes;
+  };
+  EXPECT_EQ(largest(1, 100'000, 1), page);
+  EXPECT_EQ(largest(64, 100'000, 1), 2 * page);
+  EXPECT_EQ(largest(65, 100'000, 1), 2 * page);
+  EXPECT_EQ(largest(66, 100'000, 1), 3 * page);
+  EXPECT_EQ(largest(64, 100'000, 64), page);
+  EXPECT_EQ(largest(4096, 64, 1), page) << "shorter than the window";
+}
+
 TEST(ContextMemoryTest, RefusesWhatTheCacheDoesNotTake) {
   EXPECT_THAT(MemoryOfContext(kSmall, KvType::kF16, {}, 1, 65).status().message(), HasSubstr("65"));
   EXPECT_THAT(MemoryOfContext({.num_kv_heads = 1, .head_dim = 12}, KvType::kF16, {}, 1, 1).status().message(),

@@ -36,10 +36,10 @@ WeightBytes LargestWeights(const ModelShape& model, int64_t num_ranks) {
 // Keys and values of all layers and sequences, of the rank that has most of them.
 Result<double> LargestKvBytes(const ModelShape& model, const StepTask& task, int64_t num_ranks) {
   const KvShape shape = {.num_kv_heads = static_cast<uint64_t>(model.num_layers * model.num_kv_heads),
-                         .head_dim = static_cast<uint64_t>(model.head_dim)};
-  const int64_t seen = model.window > 0 ? std::min(model.window, task.context_tokens) : task.context_tokens;
+                         .head_dim = static_cast<uint64_t>(model.head_dim),
+                         .window = model.window};
   const Result<ContextMemory> memory =
-      MemoryOfContext(shape, task.kv_type, {.num_slots = SlotsFor(num_ranks)}, seen, num_ranks);
+      MemoryOfContext(shape, task.kv_type, {.num_slots = SlotsFor(num_ranks)}, task.context_tokens, num_ranks);
   if (!memory.ok()) return memory.status();
   return static_cast<double>(memory->largest_rank_bytes) * static_cast<double>(task.batch);
 }
@@ -53,9 +53,9 @@ int64_t PrefillTokens(int64_t ranks_per_node) {
 double WorkBytes(const ModelShape& model, const StepTask& task, int64_t ranks_per_node) {
   const int64_t num_tokens = std::max(PrefillTokens(ranks_per_node), task.batch);
   const int64_t widest = std::max({model.qkv_rows(), model.hidden_size, model.ffn_size, model.q_rows()});
-  // Residual, normed, projected, q, k, v, attended, inner; a product's input, rows and gathered rows.
-  const int64_t activations = 2 * model.hidden_size + std::max(model.qkv_rows(), model.hidden_size) + model.qkv_rows() +
-                              model.q_rows() + model.ffn_size + 3 * widest;
+  // Residual, projected, and inside a layer; a product's input, rows and gathered rows.
+  const int64_t activations = model.hidden_size + std::max(model.qkv_rows(), model.hidden_size) +
+                              std::max(model.qkv_rows() + model.q_rows(), model.ffn_size) + 3 * widest;
   // A rank's own state and one that arrives.
   const int64_t states = 2 * model.num_heads * (model.head_dim + 2);
   return FloatBytes(num_tokens * (activations + states) + task.batch * model.vocab_size);

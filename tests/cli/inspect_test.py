@@ -67,6 +67,12 @@ class InspectTest(unittest.TestCase):
         self.assertEqual(report["tensor_count"], len(report["tensors"]))
         self.assertIn({"key": "llama.block_count", "type": "uint32", "size": 1, "values": ["1"]}, report["metadata"])
 
+    def test_a_window_bounds_the_memory(self):
+        path = self.file("w.gguf", gguf_files.model().add("llama.attention.sliding_window", 64))
+        bytes_of = [json.loads(self.output_of(path, "-c", context, "-o", "json"))["memory"][0]["kv_bytes_per_rank"]
+                    for context in ("128", "100000")]
+        self.assertEqual(bytes_of[0], bytes_of[1])
+
     def test_a_vocabulary_is_enough(self):
         text = self.output_of(self.file("v.gguf", gguf_files.vocabulary()))
         self.assertIn("no tensors", text)
