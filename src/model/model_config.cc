@@ -97,8 +97,21 @@ RopeScaling ReadScaling(KeyReader& keys) {
   if (name == "none") return RopeScaling::kNone;
   if (name == "linear") return RopeScaling::kLinear;
   if (name == "yarn") return RopeScaling::kYarn;
-  keys.Fail(InvalidArgument("rope scaling '{}' is not known: it must be none, linear or yarn", name));
+  keys.Fail(InvalidArgument(
+      "rope scaling '{}' is not known: it must be none, linear or yarn; --rope-scaling sets another", name));
   return RopeScaling::kNone;
+}
+
+double ReadFactor(KeyReader& keys, RopeScaling scaling, const RopeOverrides& overrides) {
+  constexpr std::string_view kKey = "rope.scaling.factor";
+  constexpr std::string_view kOldKey = "rope.scale_linear";
+  if (overrides.scaling == RopeScaling::kNone) return 1;
+  if (overrides.factor.has_value()) return *overrides.factor;
+  if (overrides.scaling.has_value() && !keys.Has(kKey) && !keys.Has(kOldKey)) {
+    keys.Fail(InvalidArgument("--rope-scaling needs a factor and the file has none: give it with --rope-scale"));
+  }
+  const double factor = keys.Has(kKey) ? keys.Positive(kKey) : keys.Positive(kOldKey, 1);
+  return scaling == RopeScaling::kNone ? 1 : factor;
 }
 
 RopeRule ReadRope(KeyReader& keys, const ModelConfig& config, const RopeOverrides& overrides) {
@@ -108,18 +121,20 @@ RopeRule ReadRope(KeyReader& keys, const ModelConfig& config, const RopeOverride
     keys.Fail(InvalidArgument("key {} is {}: it must be even", keys.Name("rope.dimension_count"), rope.dims));
     rope.dims = 2;
   }
-  rope.base = overrides.base.value_or(keys.Positive("rope.freq_base", 10000));
-  rope.scaling = overrides.scaling.value_or(ReadScaling(keys));
+  // What the user sets is not looked for in the file, where it may be something that is not known.
+  rope.base = overrides.base.has_value() ? *overrides.base : keys.Positive("rope.freq_base", 10000);
+  rope.scaling = overrides.scaling.has_value() ? *overrides.scaling : ReadScaling(keys);
   // A factor alone means the plain way to use it.
   const bool has_only_factor = overrides.factor.has_value() && !overrides.scaling.has_value();
   if (has_only_factor && rope.scaling == RopeScaling::kNone) rope.scaling = RopeScaling::kLinear;
-  rope.factor = overrides.factor.value_or(keys.Positive("rope.scaling.factor", keys.Positive("rope.scale_linear", 1)));
-  rope.original_context = overrides.original_context.value_or(
-      keys.Positive("rope.scaling.original_context_length", static_cast<double>(config.training_context)));
+  rope.factor = ReadFactor(keys, rope.scaling, overrides);
+  rope.original_context =
+      overrides.original_context.has_value()
+          ? *overrides.original_context
+          : keys.Positive("rope.scaling.original_context_length", static_cast<double>(config.training_context));
   rope.attention_factor = keys.Positive("rope.scaling.attn_factor", 1);
   rope.beta_fast = keys.Positive("rope.scaling.yarn_beta_fast", rope.beta_fast);
   rope.beta_slow = keys.Positive("rope.scaling.yarn_beta_slow", rope.beta_slow);
-  if (rope.scaling == RopeScaling::kNone) rope.factor = 1;
   return rope;
 }
 

@@ -224,6 +224,28 @@ TEST(ModelConfigTest, OverridesReplaceWhatTheFileSays) {
   EXPECT_EQ(ConfigOf(tiny, {.factor = 3.0}).rope.scaling, RopeScaling::kLinear) << "a factor alone";
 }
 
+TEST(ModelConfigTest, WhatIsReplacedMayBeAnything) {
+  TinyModel tiny = MakeTinyModel({});
+  tiny.keys["rope.scaling.type"] = std::string("longrope");
+  tiny.keys["rope.scaling.factor"] = -4.0f;
+  tiny.keys["rope.freq_base"] = -1.0f;
+  tiny.keys["rope.scaling.original_context_length"] = -1.0f;
+  const RopeOverrides none = {.scaling = RopeScaling::kNone, .base = 500.0, .original_context = 64.0};
+  EXPECT_EQ(ConfigOf(tiny, none).rope.scaling, RopeScaling::kNone);
+  const RopeOverrides linear = {
+      .scaling = RopeScaling::kLinear, .factor = 2.0, .base = 500.0, .original_context = 64.0};
+  EXPECT_EQ(ConfigOf(tiny, linear).rope.factor, 2);
+}
+
+TEST(ModelConfigTest, AScalingNeedsAFactor) {
+  TinyModel tiny = MakeTinyModel({});
+  for (const RopeScaling scaling : {RopeScaling::kLinear, RopeScaling::kYarn}) {
+    EXPECT_THAT(ConfigComplaint(tiny, {.scaling = scaling}), HasSubstr("--rope-scale"));
+  }
+  tiny.keys["rope.scaling.factor"] = 4.0f;
+  EXPECT_EQ(ConfigOf(tiny, {.scaling = RopeScaling::kYarn}).rope.factor, 4) << "the file's";
+}
+
 TEST(ModelConfigTest, APartOfAHeadMayTurn) {
   TinyModel tiny = MakeTinyModel({.head_dim = 16});
   tiny.keys["rope.dimension_count"] = uint32_t{8};

@@ -45,6 +45,37 @@ def _type_and_bytes(value):
     return _ARRAY, struct.pack("<IQ", element, len(parts)) + b"".join(part[1] for part in parts)
 
 
+def _end_of_value(data, offset, number):
+    """Where the value of this type that begins at `offset` ends."""
+    if number == _STRING:
+        return offset + 8 + struct.unpack_from("<Q", data, offset)[0]
+    if number != _ARRAY:
+        return offset + struct.calcsize("<" + _FORMATS[number])
+    element, count = struct.unpack_from("<IQ", data, offset)
+    offset += 12
+    for _ in range(count):
+        offset = _end_of_value(data, offset, element)
+    return offset
+
+
+def without_keys(data, *prefixes):
+    """The bytes of a whole file without the keys that begin with one of these; its alignment is 32."""
+    num_tensors, num_keys = struct.unpack_from("<QQ", data, 8)
+    kept, offset = [], 24
+    for _ in range(num_keys):
+        name_end = _end_of_value(data, offset, _STRING)
+        end = _end_of_value(data, name_end + 4, *struct.unpack_from("<I", data, name_end))
+        if not data[offset + 8:name_end].decode().startswith(prefixes):
+            kept.append(data[offset:end])
+        offset = end
+    descriptions = offset
+    for _ in range(num_tensors):
+        offset = _end_of_value(data, offset, _STRING)
+        offset += 4 + 8 * struct.unpack_from("<I", data, offset)[0] + 12
+    head = data[:16] + struct.pack("<Q", len(kept)) + b"".join(kept) + data[descriptions:offset]
+    return head + bytes(-len(head) % 32) + data[offset + -offset % 32:]
+
+
 class File:
     def __init__(self, version=3, alignment=32):
         self._version, self._alignment = version, alignment

@@ -14,11 +14,16 @@ activations here, of 256 there.
 """
 
 import json
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import goldens
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "model"))
+import gguf_files  # noqa: E402
 
 PROGRAM = ""
 
@@ -29,6 +34,10 @@ FLOAT_RMS = 2e-5
 
 SAME_ACTIVATIONS = ("llama-q8_0", "llama-q4_0", "llama-q4_1", "llama-q5_0", "llama-q5_1")
 SAME_RMS = 1e-5
+
+# What the files' own keys say.
+ROPE_LINEAR = ("--rope-scaling", "linear", "--rope-scale", "4")
+ROPE_YARN = ("--rope-scaling", "yarn", "--rope-scale", "4", "--yarn-orig-ctx", "32")
 
 
 def logits_of(path, tokens, positions, *options):
@@ -80,6 +89,19 @@ class TinyModelsTest(unittest.TestCase):
             self.assertTrue(any(near), name)
             equal += sum(near)
         self.assertGreaterEqual(equal, 8)  # of 10: in the other two one activation was rounded to its other neighbour
+
+    def test_a_rotation_by_flags_is_that_of_the_file(self):
+        for name, flags in (("llama-rope-linear", ROPE_LINEAR), ("llama-rope-yarn", ROPE_YARN)):
+            whole = goldens.MODELS / f"{name}.gguf"
+            positions = self.positions_of(name)
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                plain = pathlib.Path(folder) / "plain.gguf"
+                plain.write_bytes(gguf_files.without_keys(whole.read_bytes(), "llama.rope.scal"))
+                expected = logits_of(whole, goldens.TINY_TOKENS, positions)
+                self.assertEqual(logits_of(plain, goldens.TINY_TOKENS, positions, *flags), expected)
+                self.assertNotEqual(logits_of(plain, goldens.TINY_TOKENS, positions), expected, "it matters")
+                self.assertEqual(logits_of(whole, goldens.TINY_TOKENS, positions, "--rope-scaling", "none"),
+                                 logits_of(plain, goldens.TINY_TOKENS, positions))
 
     def test_ranks_threads_and_pieces_change_no_bit(self):
         for name in ("llama-q4_1", "llama-q6_k", "llama-window", "qwen3"):
