@@ -88,6 +88,6 @@ Status PrintBenchAttention(const BenchAttentionFlags& flags) {
 
 const Command kBenchAttentionCommand = {
     "attention", "Decoding against the machine's read bandwidth, or prefill against its multiply-add rate",
-    AddBenchAttention};
+    AddBenchAttention, /*for_one_process=*/true};
 
 }  // namespace pando::cli

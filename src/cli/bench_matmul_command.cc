@@ -65,6 +65,6 @@ std::function<Status()> AddBenchMatmul(CLI::App& app) {
 
 const Command kBenchMatmulCommand = {
     "matmul", "Products of weights and tokens against the machine's read bandwidth and multiply-add rate",
-    AddBenchMatmul};
+    AddBenchMatmul, /*for_one_process=*/true};
 
 }  // namespace pando::cli

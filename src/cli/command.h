@@ -17,6 +17,8 @@ struct Command {
   // Adds the command's options and examples to its part of the command line. What it returns is run once, after
   // parsing, if the command was given; it owns what the options write to.
   std::function<Status()> (*add_to)(CLI::App& app);
+
+  bool for_one_process = false;  // it has no use for ranks: under mpirun the first process runs it
 };
 
 extern const Command kChatCommand;

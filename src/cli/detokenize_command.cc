@@ -66,6 +66,6 @@ std::function<Status()> AddDetokenize(CLI::App& app) {
 
 }  // namespace
 
-const Command kDetokenizeCommand = {"detokenize", "Show the text of tokens", AddDetokenize};
+const Command kDetokenizeCommand = {"detokenize", "Show the text of tokens", AddDetokenize, /*for_one_process=*/true};
 
 }  // namespace pando::cli

@@ -56,6 +56,11 @@ int ComplainOnce(const std::string& message, int exit_code) {
   return exit_code;
 }
 
+int ComplainAbout(const Status& status) {
+  const bool is_same_everywhere = status.code() == StatusCode::kInvalidArgument;
+  return (is_same_everywhere ? ComplainOnce : Complain)(status.message(), ExitCodeOf(status));
+}
+
 Status CaughtStatus() {
   try {
     throw;

@@ -26,6 +26,9 @@ bool IsFirstProcess();
 // For what is wrong in the same way in every process that mpirun started: only the first of them says it.
 int ComplainOnce(const std::string& message, int exit_code);
 
+// The complaint about a Status that is not OK: said once where every process has the same, by each of them where not.
+int ComplainAbout(const Status& status);
+
 // Inside a catch of std::exception: what was thrown, as a Status.
 Status CaughtStatus();
 

@@ -42,6 +42,6 @@ std::function<Status()> AddInfo(CLI::App& app) {
 }  // namespace
 
 const Command kInfoCommand = {"info", "Show the CPU, its SIMD targets, caches and memory, and measure its limits",
-                              AddInfo};
+                              AddInfo, /*for_one_process=*/true};
 
 }  // namespace pando::cli

@@ -7,7 +7,6 @@
 #include "pando/canonical_tree.h"
 #include "src/base/errors.h"
 #include "src/cli/command.h"
-#include "src/cli/exit.h"
 #include "src/cli/inspect_report.h"
 #include "src/cli/kv_type_list.h"
 #include "src/cli/size_list.h"
@@ -66,8 +65,7 @@ Status RunInspect(const InspectFlags& flags) {
   if (!file.ok()) return file.status();
   const Result<InspectReport> report = GatherInspect(*file, *options);
   if (!report.ok()) return report.status();
-  if (IsFirstProcess())
-    fmt::print("{}", flags.output == "json" ? RenderInspectJson(*report) : RenderInspectText(*report));
+  fmt::print("{}", flags.output == "json" ? RenderInspectJson(*report) : RenderInspectText(*report));
   return Status();
 }
 
@@ -86,7 +84,7 @@ std::function<Status()> AddInspect(CLI::App& app) {
 
 }  // namespace
 
-const Command kInspectCommand = {"inspect", "Show what a model file is, and what a context takes in memory",
-                                 AddInspect};
+const Command kInspectCommand = {"inspect", "Show what a model file is, and what a context takes in memory", AddInspect,
+                                 /*for_one_process=*/true};
 
 }  // namespace pando::cli

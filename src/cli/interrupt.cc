@@ -2,6 +2,8 @@
 
 #include <csignal>
 
+#include "src/transport/launch.h"
+
 namespace pando::cli {
 namespace {
 
@@ -12,11 +14,12 @@ void Install(void (*handler)(int)) {
   action.sa_handler = handler;
   // Not SA_RESTART: a read that waits for a person comes back.
   sigaction(SIGINT, &action, nullptr);
+  if (DetectLaunch().has_value()) sigaction(SIGTERM, &action, nullptr);
 }
 
-void OnInterrupt(int) {
+void OnInterrupt(int signal) {
   interrupted = 1;
-  std::signal(SIGINT, SIG_DFL);
+  std::signal(signal, SIG_DFL);
 }
 
 }  // namespace

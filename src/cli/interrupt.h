@@ -1,4 +1,5 @@
 // Ctrl-C as a wish, not an end: what runs looks now and then and finishes what it is at. A second one ends the program.
+// OpenMPI's mpirun makes a SIGTERM of it for its processes, and a second later kills them.
 //
 //   const InterruptGuard guard;
 //   while (!guard.WasInterrupted()) ...

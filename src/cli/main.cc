@@ -72,7 +72,9 @@ void AddCommands(CLI::App& parent, const std::vector<const Command*>& commands, 
   parent.require_subcommand(0, 1);  // none is our own message
   for (const Command* command : commands) {
     CLI::App* app = parent.add_subcommand(command->name, command->description)->group("Commands");
-    entries.push_back({app, command->add_to(*app)});
+    std::function<Status()> run = command->add_to(*app);
+    if (command->for_one_process) run = [run] { return IsFirstProcess() ? run() : Status(); };
+    entries.push_back({app, std::move(run)});
   }
 }
 
@@ -90,8 +92,7 @@ std::vector<Entry> AddAllCommands(CLI::App& program) {
 int ExitCode(const Status& status) {
   if (status.ok()) return kExitOk;
   if (status.code() == StatusCode::kFailed && WasInterrupted()) return Complain(status.message(), kExitInterrupted);
-  const bool is_same_everywhere = status.code() == StatusCode::kInvalidArgument;
-  return (is_same_everywhere ? ComplainOnce : Complain)(status.message(), ExitCodeOf(status));
+  return ComplainAbout(status);
 }
 
 // A full disk shows only when the last of the output leaves the program.

@@ -1,5 +1,7 @@
 #include "src/cli/model_flags.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <utility>
 
@@ -9,7 +11,9 @@
 #include "src/base/errors.h"
 #include "src/cli/command.h"
 #include "src/cli/decimal_list.h"
+#include "src/cli/interrupt.h"
 #include "src/cli/size_list.h"
+#include "src/reduction/schedule.h"
 
 namespace pando::cli {
 namespace {
@@ -91,8 +95,10 @@ void AddModelOptions(CLI::App& app, ModelFlags& flags) {
   AddTextOption(app, "--kv-type", "TYPE", flags.kv_type, "How keys and values are stored: f32, f16, bf16, q8_0");
   AddTextOption(app, "--cache-type-k", "TYPE", flags.k_type, "The same for keys alone (-ctk)");
   AddTextOption(app, "--cache-type-v", "TYPE", flags.v_type, "The same for values alone (-ctv)");
-  AddTextOption(app, "--attention", "NAME", flags.attention,
-                "How the ranks' attention meets: tree, a schedule of `bench decode`, ring or paper");
+  AddTextOption(
+      app, "--attention", "NAME", flags.attention,
+      fmt::format("How the ranks' attention meets: tree (the best schedule for the links), one of {}, or ring",
+                  ScheduleNames()));
   AddTreeAndRopeOptions(app, flags);
 }
 
@@ -129,6 +135,9 @@ Status RunModel(const ModelPlan& plan, const RankPlan& ranks, const Result<std::
   return RunRanks(ranks, [&](Communicator& communicator) {
     // A machine may lack the file that the others have.
     if (Status status = Agree(*StateOf(communicator).transport, model.status()); !status.ok()) return status;
+    // A Ctrl-C is the front's matter, which tells its workers when to end.
+    std::optional<InterruptGuard> patience;
+    if (ranks.with_mpi && communicator.rank() != 0) patience.emplace();
     return Engine::Run(communicator, *model, plan.transformer, front);
   });
 }

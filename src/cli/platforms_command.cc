@@ -8,7 +8,6 @@
 
 #include "src/base/errors.h"
 #include "src/cli/command.h"
-#include "src/cli/exit.h"
 #include "src/cli/table_output.h"
 #include "src/planning/platform_file.h"
 
@@ -60,14 +59,14 @@ Status ListPlatforms(TableFormat format) {
 Status RunPlatforms(const PlatformsFlags& flags) {
   const Result<TableFormat> format = ParseTableFormat("-o", flags.output);
   if (!format.ok()) return format.status();
-  if (flags.name.empty()) return IsFirstProcess() ? ListPlatforms(*format) : Status();
+  if (flags.name.empty()) return ListPlatforms(*format);
   const auto found = std::ranges::find(ShippedPlatforms(), flags.name, &ShippedPlatform::name);
   if (found == ShippedPlatforms().end()) {
     const Result<Platform> file = FindPlatform(flags.name);  // a file that is right is still not one of these
     if (!file.ok()) return file.status();
     return InvalidArgument("'{}' is a file: platforms shows those that are known by name", flags.name);
   }
-  if (IsFirstProcess()) fmt::print("{}", found->json);
+  fmt::print("{}", found->json);
   return Status();
 }
 
@@ -82,6 +81,6 @@ std::function<Status()> AddPlatforms(CLI::App& app) {
 }  // namespace
 
 const Command kPlatformsCommand = {"platforms", "List the machines that can be planned for by name, or print one",
-                                   AddPlatforms};
+                                   AddPlatforms, /*for_one_process=*/true};
 
 }  // namespace pando::cli

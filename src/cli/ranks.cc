@@ -10,6 +10,7 @@
 #include "src/cli/command.h"
 #include "src/cli/decimal_list.h"
 #include "src/cli/exit.h"
+#include "src/cli/interrupt.h"
 #include "src/cli/size_list.h"
 
 namespace pando::cli {
@@ -20,7 +21,9 @@ constexpr int64_t kMaxRanks = 1024;
 // Leaves at once: exit handlers and destructors would wait for ranks that do not come.
 [[noreturn]] void Leave(const Status& status) {
   std::fflush(stdout);
-  _exit(Complain(status.message(), ExitCodeOf(status)));
+  // After a Ctrl-C the first process may be gone already, and says what there is to say.
+  if (WasInterrupted() && !IsFirstProcess()) _exit(kExitInterrupted);
+  _exit(ComplainAbout(status));
 }
 
 Status RunCaught(const std::function<Status(Communicator&)>& function, Communicator& communicator) {

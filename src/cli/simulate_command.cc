@@ -11,7 +11,6 @@
 #include "src/base/printable.h"
 #include "src/cli/command.h"
 #include "src/cli/decode_plot.h"
-#include "src/cli/exit.h"
 #include "src/cli/interrupt.h"
 #include "src/cli/progress.h"
 #include "src/cli/simulate_map.h"
@@ -149,7 +148,7 @@ class SimulateRun {
 Status RunSimulate(const SimulateFlags& flags) {
   const Result<SimulatePlan> plan = MakeSimulatePlan(flags);
   if (!plan.ok()) return plan.status();
-  return IsFirstProcess() ? SimulateRun(flags, *plan).Run() : Status();
+  return SimulateRun(flags, *plan).Run();
 }
 
 std::function<Status()> AddSimulate(CLI::App& app) {
@@ -181,7 +180,8 @@ std::function<Status()> AddSimulate(CLI::App& app) {
 
 }  // namespace
 
-const Command kSimulateCommand = {
-    "simulate", "Run the ranks' own code on a simulated platform, over ranks and contexts", AddSimulate};
+const Command kSimulateCommand = {"simulate",
+                                  "Run the ranks' own code on a simulated platform, over ranks and contexts",
+                                  AddSimulate, /*for_one_process=*/true};
 
 }  // namespace pando::cli

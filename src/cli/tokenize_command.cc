@@ -77,6 +77,6 @@ std::function<Status()> AddTokenize(CLI::App& app) {
 
 }  // namespace
 
-const Command kTokenizeCommand = {"tokenize", "Show the tokens of a text", AddTokenize};
+const Command kTokenizeCommand = {"tokenize", "Show the tokens of a text", AddTokenize, /*for_one_process=*/true};
 
 }  // namespace pando::cli

@@ -5,6 +5,7 @@
 """
 
 import json
+import pathlib
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import mpirun
 LAUNCHER = ""
 PROGRAM = ""
 NUM_RANKS = 4
+VOCABULARY = pathlib.Path(__file__).resolve().parents[1] / "parity/models/vocab-gpt-2.gguf"
 
 # Rank 1 runs something else than the others. A code is told by its rank: a launcher that goes on without a lost rank
 # does not pass it on.
@@ -51,6 +53,14 @@ class TopologyTest(unittest.TestCase):
         self.assertEqual(result.stdout.count("Usage:"), 1)
 
 
+class OneProcessTest(unittest.TestCase):
+    def test_what_needs_no_ranks_is_done_once(self):
+        for arguments in (["platforms"], ["inspect", str(VOCABULARY)], ["tokenize", "-m", str(VOCABULARY), "-p", "ab"]):
+            alone = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=True)
+            result = run(PROGRAM, *arguments)
+            self.assertEqual((result.returncode, result.stdout), (0, alone.stdout), result.stderr)
+
+
 class BadInputTest(unittest.TestCase):
     def complaint_about(self, *arguments):
         result = run(PROGRAM, *arguments)
@@ -67,6 +77,10 @@ class BadInputTest(unittest.TestCase):
         self.assertIn("--bogus", self.complaint_about("topology", "--bogus"))
         self.assertIn("--slots 4", self.complaint_about("topology", "--slots", "2"))
         self.assertIn("no command", self.complaint_about())
+
+    def test_a_missing_model_is_said_once(self):
+        self.assertIn("/nowhere/x.gguf", self.complaint_about("generate", "-m", "/nowhere/x.gguf", "-p", "a"))
+        self.assertIn("/nowhere/x.gguf", self.complaint_about("inspect", "/nowhere/x.gguf"))
 
 
 class FailureTest(unittest.TestCase):
