@@ -14,12 +14,12 @@
 #include "src/cli/chat_file.h"
 #include "src/cli/command.h"
 #include "src/cli/exit.h"
+#include "src/cli/generation_report.h"
 #include "src/cli/interrupt.h"
 #include "src/cli/line_input.h"
 #include "src/cli/model_flags.h"
 #include "src/cli/prefill_progress.h"
 #include "src/cli/sampling_flags.h"
-#include "src/cli/size_list.h"
 #include "src/engine/chat_session.h"
 #include "src/engine/load_tokenizer.h"
 
@@ -61,7 +61,7 @@ Result<ChatPlan> MakePlan(const ChatFlags& flags) {
   if (!model.ok()) return model.status();
   const Result<SamplerOptions> sampling = ParseSampling(flags.sampling);
   if (!sampling.ok()) return sampling.status();
-  const Result<int64_t> max_answer = ParseSize("-n", flags.max_answer);
+  const Result<int64_t> max_answer = ParseMostTokens(flags.max_answer);
   if (!max_answer.ok()) return max_answer.status();
   return ChatPlan{std::move(model).value(), {.sampling = *sampling, .max_answer = *max_answer, .system = flags.system}};
 }
@@ -79,7 +79,10 @@ class Chat {
     if (!chat_template.ok()) return chat_template.status();
     ChatOptions options = plan_.chat;
     options.context = plan_.model.context.value_or(engine_.model().config().training_context);
-    if (Status status = engine_.Reserve(options.context); !status.ok()) return status;
+    // A context that was asked for is there or not; otherwise the cache grows with the chat.
+    if (plan_.model.context.has_value()) {
+      if (Status status = engine_.Reserve(*plan_.model.context); !status.ok()) return status;
+    }
     ChatSession session(engine_, *tokenizer, *chat_template, options);
     if (Status status = session.Start(); !status.ok()) return status;
     if (!flags_.load.empty()) {
@@ -177,6 +180,7 @@ class Chat {
     if (!turn.ok()) return turn.status();
     fmt::print("\n");
     std::fflush(stdout);
+    Note(fmt::format("[{}]\n", SpeedSummary(turn->times, turn->answer_tokens)));
     return written;
   }
 
@@ -196,7 +200,7 @@ Status RunChat(const ChatFlags& flags) {
 
 std::function<Status()> AddChat(CLI::App& app) {
   auto flags = std::make_shared<ChatFlags>();
-  AddTextOption(app, "-n,--predict", "N", flags->max_answer, "Most tokens of an answer");
+  AddTextOption(app, "-n,--predict", "N", flags->max_answer, "Most tokens of an answer; -1: until the context is full");
   AddTextOption(app, "-s,--system", "TEXT", flags->system, "What the model is told before the chat");
   AddTextOption(app, "--load", "FILE", flags->load, "Go on with a chat that was saved");
   AddTextOption(app, "--chat-template", "NAME", flags->chat_template,

@@ -20,7 +20,6 @@
 #include "src/cli/prompt_input.h"
 #include "src/cli/read_limit.h"
 #include "src/cli/sampling_flags.h"
-#include "src/cli/size_list.h"
 #include "src/engine/load_tokenizer.h"
 
 namespace pando::cli {
@@ -28,6 +27,7 @@ namespace {
 
 constexpr const char* kGenerateExplanation = R"(Text goes to standard output as it is made, reports to standard error.
 The same model, prompt, options and seed give the same text on any number of ranks, threads and machines.
+In the timings of --json, predicted_n counts steps of one token: the first token of a text comes with the prompt.
 
 Examples:
   pando generate -m model.gguf -p "The capital of France is" -n 16
@@ -61,8 +61,7 @@ Result<GeneratePlan> MakePlan(const GenerateFlags& flags) {
   if (!model.ok()) return model.status();
   const Result<SamplerOptions> sampling = ParseSampling(flags.sampling);
   if (!sampling.ok()) return sampling.status();
-  const Result<int64_t> num_tokens =
-      flags.num_tokens == "-1" ? int64_t{1} << 40 : ParseSize("-n", flags.num_tokens, {.min = 1});
+  const Result<int64_t> num_tokens = ParseMostTokens(flags.num_tokens);
   if (!num_tokens.ok()) return num_tokens.status();
   if (!flags.chat && !flags.system.empty()) return InvalidArgument("-s is for chats: give --chat too");
   return GeneratePlan{std::move(model).value(), *sampling, *num_tokens};
@@ -86,7 +85,11 @@ Status Show(const GenerateFlags& flags, GenerationReport report) {
     return Status();
   }
   if (!report.text.ends_with('\n')) fmt::print("\n");
-  if (isatty(STDERR_FILENO) != 1) return Status();
+  if (isatty(STDERR_FILENO) != 1) {
+    if (report.stop_reason == "interrupted")
+      fmt::print(stderr, "pando: interrupted after {} tokens\n", report.tokens.size());
+    return Status();
+  }
   report.read_gb_per_s = MeasureReadLimit();
   fmt::print(stderr, "\n{}\n", GenerationSummary(report));
   return Status();

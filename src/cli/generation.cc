@@ -68,14 +68,16 @@ Result<std::vector<int32_t>> ChatPrompt(const Tokenizer& tokenizer, const std::s
   messages.push_back({"user", question});
   const Result<std::vector<TextPiece>> pieces = chat->Render(messages);
   if (!pieces.ok()) return pieces.status();
-  return tokenizer.EncodePieces(*pieces);
+  return EncodeChat(tokenizer, *pieces);
 }
 
 Result<GenerationReport> Generate(Engine& engine, const Tokenizer& tokenizer, const GenerationRequest& request,
                                   const InterruptGuard& interrupt,
                                   const std::function<Status(const std::string& piece)>& on_text) {
   if (request.prompt.empty()) {
-    return InvalidArgument("the prompt is empty, and this model begins texts with no token of its own");
+    return InvalidArgument(
+        "the prompt is empty, and this model begins texts with no token of its own: give a text with -p, -f or on "
+        "standard input");
   }
   const Result<int64_t> context = ContextOf(engine, request);
   if (!context.ok()) return context.status();

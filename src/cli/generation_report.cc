@@ -45,7 +45,8 @@ std::string RenderGenerationJson(const GenerationReport& report) {
        {{"prompt_n", times.prompt_tokens},
         {"prompt_ms", Milliseconds(times.prompt_seconds)},
         {"prompt_per_second", Hundredths(times.prompt_tokens_per_s())},
-        {"predicted_n", report.tokens.size()},
+        // Not report.tokens: the first of them was picked from the prompt's logits.
+        {"predicted_n", times.decode_tokens},
         {"predicted_ms", Milliseconds(times.decode_seconds)},
         {"predicted_per_second", Hundredths(times.decode_tokens_per_s())},
         {"read_gb_per_second", Hundredths(ReadGbPerSecond(report))}}},
@@ -57,11 +58,14 @@ std::string RenderGenerationJson(const GenerationReport& report) {
   return json.dump(2) + "\n";
 }
 
+std::string SpeedSummary(const GeneratorTimes& times, int64_t num_generated) {
+  return fmt::format("prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s", times.prompt_tokens,
+                     times.prompt_tokens_per_s(), num_generated, times.decode_tokens_per_s());
+}
+
 std::string GenerationSummary(const GenerationReport& report) {
   const GeneratorTimes& times = report.times;
-  std::string line =
-      fmt::format("prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s", times.prompt_tokens,
-                  times.prompt_tokens_per_s(), report.tokens.size(), times.decode_tokens_per_s());
+  std::string line = SpeedSummary(times, static_cast<int64_t>(report.tokens.size()));
   if (times.decode_tokens > 0) {
     line += fmt::format(", reading {:.1f} GB/s", ReadGbPerSecond(report));
     if (report.read_gb_per_s.has_value()) line += fmt::format(" of the machine's {:.1f}", *report.read_gb_per_s);

@@ -29,6 +29,8 @@ struct GenerationReport {
 // "fingerprint" as 16 hexadecimal digits: what other reports print too.
 std::string RenderGenerationJson(const GenerationReport& report);
 
+// How fast it was, in a line; GenerationSummary goes on with where the time went.
+std::string SpeedSummary(const GeneratorTimes& times, int64_t num_generated);
 std::string GenerationSummary(const GenerationReport& report);
 
 }  // namespace pando::cli

@@ -32,7 +32,8 @@ TEST(GenerationReportTest, JsonHasTextTokensFingerprintAndFiguresOfRanks) {
   EXPECT_EQ(json["tokens"], (std::vector<int>{7042, 30}));
   EXPECT_EQ(json["logits_fingerprint"], "00000000000000ab");
   EXPECT_EQ(json["timings"]["prompt_per_second"], 200);
-  EXPECT_EQ(json["timings"]["predicted_n"], 2);
+  EXPECT_EQ(json["timings"]["predicted_n"], 1);  // the other token came with the prompt
+  EXPECT_EQ(json["timings"]["predicted_ms"], 250);
   EXPECT_EQ(json["timings"]["predicted_per_second"], 4);
   EXPECT_EQ(json["timings"]["read_gb_per_second"], 4);  // 1 GB for each of 4 tokens in a second
   ASSERT_EQ(json["ranks"].size(), 2u);

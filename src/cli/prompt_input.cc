@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -47,6 +48,10 @@ void AddPromptOptions(CLI::App& app, PromptFlags& flags, const std::string& what
 Result<std::string> ReadTextFile(const std::string& path) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return InvalidArgument("{} cannot be opened: {}", path, std::strerror(errno));
+  struct stat facts = {};
+  if (fstat(file.get(), &facts) == 0 && S_ISDIR(facts.st_mode)) {
+    return InvalidArgument("{} is a folder: name a file of text", path);
+  }
   return ReadAll(file.get(), path, {});
 }
 

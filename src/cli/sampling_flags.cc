@@ -1,5 +1,6 @@
 #include "src/cli/sampling_flags.h"
 
+#include <optional>
 #include <random>
 
 #include "src/cli/command.h"
@@ -17,6 +18,9 @@ class Numbers {
   }
   int64_t Whole(std::string_view option, const std::string& text, SizeRange range) {
     return Keep(ParseSize(option, text, range), int64_t{0});
+  }
+  std::optional<int64_t> WholeOrNone(std::string_view option, const std::string& text, SizeRange range) {
+    return Keep(ParseSizeOrNone(option, text, range), std::optional<int64_t>());
   }
   const Status& status() const { return status_; }
 
@@ -49,6 +53,13 @@ void AddSamplingOptions(CLI::App& app, SamplingFlags& flags) {
                 "Of the chance: the same seed gives the same text; -1: another each time");
 }
 
+Result<int64_t> ParseMostTokens(const std::string& text) {
+  const Result<std::optional<int64_t>> most = ParseSizeOrNone("-n", text);
+  if (!most.ok()) return most.status();
+  constexpr int64_t kNoLimit = int64_t{1} << 40;
+  return most->value_or(kNoLimit);
+}
+
 Result<SamplerOptions> ParseSampling(const SamplingFlags& flags) {
   Numbers numbers;
   SamplerOptions options;
@@ -58,9 +69,8 @@ Result<SamplerOptions> ParseSampling(const SamplingFlags& flags) {
   options.min_p = numbers.Decimal("--min-p", flags.min_p, {.min = 0, .max = 1});
   options.repeat_penalty = numbers.Decimal("--repeat-penalty", flags.repeat_penalty, {.min = 1e-6, .max = 1e6});
   options.repeat_last_n = numbers.Whole("--repeat-last-n", flags.repeat_last_n, {.min = 0});
-  options.seed = flags.seed == "-1"
-                     ? RandomSeed()
-                     : static_cast<uint64_t>(numbers.Whole("--seed", flags.seed, {.min = 0, .max = int64_t{1} << 62}));
+  const std::optional<int64_t> seed = numbers.WholeOrNone("--seed", flags.seed, {.min = 0, .max = int64_t{1} << 62});
+  options.seed = seed.has_value() ? static_cast<uint64_t>(*seed) : RandomSeed();
   if (!numbers.status().ok()) return numbers.status();
   return options;
 }

@@ -25,6 +25,9 @@ void AddSamplingOptions(CLI::App& app, SamplingFlags& flags);
 
 Result<SamplerOptions> ParseSampling(const SamplingFlags& flags);
 
+// The value of -n, the most tokens to generate; -1 is more than any context has.
+Result<int64_t> ParseMostTokens(const std::string& text);
+
 }  // namespace pando::cli
 
 #endif  // PANDO_SRC_CLI_SAMPLING_FLAGS_H_

@@ -36,6 +36,16 @@ TEST(SamplingFlagsTest, SeedMinusOneIsAnotherEachTime) {
   SamplingFlags flags;
   flags.seed = "-1";
   EXPECT_NE(ParseSampling(flags)->seed, ParseSampling(flags)->seed);
+  flags.seed = "-5";
+  EXPECT_NE(ParseSampling(flags).status().message().find("or -1"), std::string::npos);
+}
+
+TEST(SamplingFlagsTest, MinusOneTokenIsNoLimit) {
+  EXPECT_EQ(*ParseMostTokens("2K"), 2048);
+  EXPECT_GT(*ParseMostTokens("-1"), int64_t{1} << 31);
+  for (const char* wrong : {"-2", "0", "many"}) {
+    EXPECT_NE(ParseMostTokens(wrong).status().message().find("or -1"), std::string::npos) << wrong;
+  }
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <optional>
 
 #include "src/base/errors.h"
 
@@ -78,6 +77,13 @@ Result<int64_t> ParseSize(std::string_view option, std::string_view text, SizeRa
   if (size && *size >= range.min && *size <= range.max) return *size;
   return InvalidArgument("{} has the value \"{}\": it must be a whole number from {} to {} (K, M and G may follow it)",
                          option, text, range.min, range.max);
+}
+
+Result<std::optional<int64_t>> ParseSizeOrNone(std::string_view option, std::string_view text, SizeRange range) {
+  if (text == "-1") return std::optional<int64_t>();
+  const Result<int64_t> size = ParseSize(option, text, range);
+  if (size.ok()) return std::optional<int64_t>(*size);
+  return InvalidArgument("{}, or -1", size.status().message());
 }
 
 Result<std::vector<int64_t>> ParseSizeList(std::string_view option, std::string_view text, SizeRange range) {

@@ -7,6 +7,7 @@
 #define PANDO_SRC_CLI_SIZE_LIST_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,8 @@ struct SizeRange {
 
 // `option` ("--contexts") is only for the message.
 Result<int64_t> ParseSize(std::string_view option, std::string_view text, SizeRange range = {});
+// The same, and -1 for none.
+Result<std::optional<int64_t>> ParseSizeOrNone(std::string_view option, std::string_view text, SizeRange range = {});
 Result<std::vector<int64_t>> ParseSizeList(std::string_view option, std::string_view text, SizeRange range = {});
 
 // 65536 is "64K", 1000 is "1000".

@@ -14,6 +14,11 @@ GeneratorTimes Sum(const GeneratorTimes& a, const GeneratorTimes& b) {
           a.decode_seconds + b.decode_seconds};
 }
 
+GeneratorTimes Difference(const GeneratorTimes& a, const GeneratorTimes& b) {
+  return {a.prompt_tokens - b.prompt_tokens, a.prompt_seconds - b.prompt_seconds, a.decode_tokens - b.decode_tokens,
+          a.decode_seconds - b.decode_seconds};
+}
+
 // The pieces without their first `num_bytes`.
 std::vector<TextPiece> DropFront(std::vector<TextPiece> pieces, size_t num_bytes) {
   size_t first = 0;
@@ -24,6 +29,20 @@ std::vector<TextPiece> DropFront(std::vector<TextPiece> pieces, size_t num_bytes
 }
 
 }  // namespace
+
+Status CheckChatBytes(size_t num_bytes) {
+  if (num_bytes <= Tokenizer::kMaxTextBytes) return Status();
+  return InvalidArgument("the chat has {} bytes with what its template writes: at most {}, so say less", num_bytes,
+                         Tokenizer::kMaxTextBytes);
+}
+
+Result<std::vector<int32_t>> EncodeChat(const Tokenizer& tokenizer, std::span<const TextPiece> pieces,
+                                        const EncodeOptions& options) {
+  size_t num_bytes = 0;
+  for (const TextPiece& piece : pieces) num_bytes += piece.text.size();
+  if (Status status = CheckChatBytes(num_bytes); !status.ok()) return status;
+  return tokenizer.EncodePieces(pieces, options);
+}
 
 Result<ChatTemplate> FindChatTemplate(const Tokenizer& tokenizer, std::string_view name) {
   const ChatTokens tokens = ChatTokensOf(tokenizer);
@@ -53,6 +72,14 @@ Status ChatSession::Restart() {
   return Status();
 }
 
+Status ChatSession::Unsay(Status why) {
+  messages_.pop_back();
+  const Status status = Restart();
+  return why.ok() ? status : why;
+}
+
+GeneratorTimes ChatSession::AllTimes() const { return Sum(past_times_, generator_->times()); }
+
 int64_t ChatSession::num_tokens() const { return static_cast<int64_t>(generator_->history().size()); }
 
 // The cache holds the chat up to the last answer, as it was prompted for, and that answer.
@@ -71,18 +98,20 @@ Result<std::vector<int32_t>> ChatSession::NewTokens() {
   if (!all.ok()) return all.status();
   if (!generator_->history().empty()) {
     if (const std::optional<std::vector<TextPiece>> rest = RestAfterCache(*all)) {
-      std::vector<int32_t> tokens = tokenizer_.EncodePieces(*rest, {.add_special = false});
+      Result<std::vector<int32_t>> tokens = EncodeChat(tokenizer_, *rest, {.add_special = false});
       // The token that ended the answer is there already.
       const int32_t last = generator_->history().back();
-      if (!tokens.empty() && tokens.front() == last && tokenizer_.IsEndOfGeneration(last)) tokens.erase(tokens.begin());
+      const bool is_there = tokens.ok() && !tokens->empty() && tokens->front() == last;
+      if (is_there && tokenizer_.IsEndOfGeneration(last)) tokens->erase(tokens->begin());
       return tokens;
     }
     if (Status status = Restart(); !status.ok()) return status;
   }
-  return tokenizer_.EncodePieces(*all);
+  return EncodeChat(tokenizer_, *all);
 }
 
 Result<ChatTurn> ChatSession::Say(const std::string& text, const ChatCallbacks& callbacks) {
+  const GeneratorTimes before = AllTimes();
   messages_.push_back({"user", text});
   const Result<std::vector<int32_t>> tokens = NewTokens();
   if (!tokens.ok()) {
@@ -101,18 +130,16 @@ Result<ChatTurn> ChatSession::Say(const std::string& text, const ChatCallbacks& 
     return !callbacks.on_progress || callbacks.on_progress(done, tokens->size());
   };
   const int64_t whole = num_tokens() + count;
-  if (Status status = generator_->Prefill(*tokens, on_progress); !status.ok()) return status;
-  if (num_tokens() < whole) {
-    // Stopped before it was read: as if it had not been said. What was read of it cannot be taken back.
-    messages_.pop_back();
-    if (Status status = Restart(); !status.ok()) return status;
-    return ChatTurn{.times = past_times_};
+  if (Status status = generator_->Prefill(*tokens, on_progress); !status.ok()) return Unsay(status);
+  if (num_tokens() < whole) {  // stopped before it was read
+    if (Status status = Unsay(Status()); !status.ok()) return status;
+    return ChatTurn{.times = Difference(AllTimes(), before)};
   }
   ChatTurn turn{.prompt_tokens = count};
   Result<std::string> answer = Answer(callbacks, turn.answer_tokens);
-  if (!answer.ok()) return answer.status();
+  if (!answer.ok()) return Unsay(answer.status());
   messages_.push_back({"assistant", std::move(answer).value()});
-  turn.times = Sum(past_times_, generator_->times());
+  turn.times = Difference(AllTimes(), before);
   return turn;
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,12 @@
 #include "src/tokenizer/tokenizer.h"
 
 namespace pando {
+
+// As Tokenizer::EncodePieces, and an error where the chat is longer than a text may be.
+Result<std::vector<int32_t>> EncodeChat(const Tokenizer& tokenizer, std::span<const TextPiece> pieces,
+                                        const EncodeOptions& options = {});
+// Whether so many bytes are not too long.
+Status CheckChatBytes(size_t num_bytes);
 
 // By name, or where that is empty as the model's file says.
 Result<ChatTemplate> FindChatTemplate(const Tokenizer& tokenizer, std::string_view name);
@@ -44,7 +51,7 @@ struct ChatCallbacks {
 struct ChatTurn {
   int64_t prompt_tokens = 0;  // that went through the model: what was new
   int64_t answer_tokens = 0;
-  GeneratorTimes times;  // of the whole chat so far
+  GeneratorTimes times;  // of this turn
 };
 
 // All there is to a chat but the cache, for saving.
@@ -63,8 +70,8 @@ class ChatSession {
   // Begins, or begins anew: an empty chat, with the system's message.
   Status Start();
 
-  // A person's turn and the answer to it. Where there is no room for it in the context, or reading it was stopped, the
-  // chat stays as it was.
+  // A person's turn and the answer to it. Where there is no room for it in the context or in memory, or reading it was
+  // stopped, the chat stays as it was.
   Result<ChatTurn> Say(const std::string& text, const ChatCallbacks& callbacks);
 
   // The state, with everything in the cache: to be saved beside Engine::Save. And back, after Engine::Load; where that
@@ -82,6 +89,10 @@ class ChatSession {
   std::optional<std::vector<TextPiece>> RestAfterCache(std::vector<TextPiece> all) const;
   Status Restart();
   Result<std::string> Answer(const ChatCallbacks& callbacks, int64_t& num_tokens);
+  // After a turn that came to nothing: as if it had not been said. What was read of it cannot be taken back, so the
+  // chat is read again with the next turn. Returns `why`, or what went wrong here.
+  Status Unsay(Status why);
+  GeneratorTimes AllTimes() const;
 
   Engine& engine_;
   const Tokenizer& tokenizer_;

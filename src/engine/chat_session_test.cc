@@ -49,6 +49,25 @@ TEST(ChatSessionTest, ATurnCostsWhatIsNewInIt) {
   });
 }
 
+TEST(ChatSessionTest, ATurnHasItsOwnTimes) {
+  RunChat(Short(), [](Engine&, ChatSession& session) -> Status {
+    for (int i = 0; i < 3; ++i) {
+      const Result<ChatTurn> turn = session.Say("Hello.", {});
+      if (!turn.ok()) return turn.status();
+      EXPECT_EQ(turn->times.prompt_tokens, turn->prompt_tokens);
+      EXPECT_LE(turn->times.decode_tokens, turn->answer_tokens);
+    }
+    return Status();
+  });
+}
+
+TEST(ChatSessionTest, AChatIsNoLongerThanATextMayBe) {
+  EXPECT_TRUE(CheckChatBytes(Tokenizer::kMaxTextBytes).ok());
+  const Status status = CheckChatBytes(Tokenizer::kMaxTextBytes + 1);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("1073741825 bytes"));
+}
+
 // Ctrl-C while a long message is read: as if it had not been said, and the chat goes on.
 TEST(ChatSessionTest, ATurnThatIsStoppedWhileItIsReadWasNotSaid) {
   RunChat(Short(), [](Engine&, ChatSession& session) -> Status {

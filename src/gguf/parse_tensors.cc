@@ -33,8 +33,8 @@ Status CheckShape(const std::string& path, const GgufTensor& tensor) {
 Result<uint64_t> SizeOf(const std::string& path, const GgufTensor& tensor) {
   const GgufTensorTypeInfo& info = InfoOf(tensor.type);
   if (tensor.columns() % info.block_values != 0) {
-    return InvalidArgument("{}: tensor '{}' has {} columns, which is no multiple of the {} values of a {} block", path,
-                           Shown(tensor.name), tensor.columns(), info.block_values, info.name);
+    return InvalidArgument("{}: tensor '{}' has {} columns, which is no multiple of the {} values of a block of {}",
+                           path, Shown(tensor.name), tensor.columns(), info.block_values, info.name);
   }
   uint64_t num_bytes = tensor.columns() / info.block_values;
   const auto grow = [&num_bytes](uint64_t factor) {

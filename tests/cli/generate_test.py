@@ -144,6 +144,12 @@ class GenerateTest(unittest.TestCase):
                                  r"reading [\d.]+ GB/s of the machine's [\d.]+; 1 rank ")
         self.assertEqual(terminal.exit_code(), 0)
 
+    def test_a_terminal_shows_how_far_the_prompt_is_read(self):
+        terminal = Terminal("generate", "-m", MODEL, "-p", "Salt and lighthouses and the year 1811. " * 8, "-b", "8", "-n", "2")
+        terminal.wait_for(r"reading \[#*\.+\] \d+ of \d\d+ tokens, \d+ tokens/s, \d+ s left")
+        terminal.wait_for(r"(?s)\x1b\[K(?!reading).*ms gather")  # it is taken away again
+        self.assertEqual(terminal.exit_code(), 0)
+
     def test_ctrl_c_ends_cleanly(self):
         terminal = Terminal("generate", "-m", MODEL, "-p", "Once upon a time", "-n", "-1", "--ignore-eos")
         terminal.wait_for(r"\w+ \w+")
@@ -204,6 +210,16 @@ class ChatTest(unittest.TestCase):
         terminal.screen = ""
         terminal.press("Hello.\n")
         terminal.wait_for(r"\w+.*\n> ")
+        terminal.press("\x04")
+        self.assertEqual(terminal.exit_code(), 0)
+
+    def test_a_terminal_gets_a_summary_of_each_turn(self):
+        terminal = Terminal("chat", "-m", MODEL, "--temp", "0", "-n", "4")
+        terminal.wait_for("> ")
+        for _ in range(2):
+            terminal.screen = ""
+            terminal.press("Hello.\n")
+            terminal.wait_for(r"\[prompt \d+ tokens, [\d.]+ tokens/s; generated 4 tokens, [\d.]+ tokens/s\]\r\n> $")
         terminal.press("\x04")
         self.assertEqual(terminal.exit_code(), 0)
 

@@ -52,6 +52,17 @@ class ChatFailureTest(unittest.TestCase):
         for word in words:
             self.assertIn(word, done.stderr)
 
+    def test_memory_is_taken_as_the_chat_grows(self):
+        self.model = tiny_gguf.write(self.folder / "long.gguf", **{"llama.context_length": 2**31})
+        done = self.chat("hello", options=["-n", "3"])
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.expect_complaint(self.chat("hello", options=["-c", "2147483648"]), 2, "KV cache", "(-c)")
+
+    def test_an_answer_without_a_limit_fills_the_context(self):
+        done = self.chat("hello", options=["-n", "-1", "-c", "80", "-s", ""])
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.expect_complaint(self.chat("hello", options=["-n", "-2"]), 2, "-n", "or -1")
+
     def test_saved_and_loaded_on_other_ranks(self):
         session = self.folder / "session"
         done = self.chat("hello", f"/save {session}", ranks=2)

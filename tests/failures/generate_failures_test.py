@@ -130,7 +130,7 @@ class PromptTest(FailureTest):
             self.refused("-p", "a", "-c", "2147483648", *options, words=["KV cache", "available"])
 
     def test_empty(self):
-        self.refused("-p", "", words=["prompt"])
+        self.refused("-p", "", words=["prompt", "-p", "-f", "standard input"])
         self.refused(words=["prompt"])
         empty = self.folder / "empty.txt"
         empty.touch()
@@ -138,9 +138,7 @@ class PromptTest(FailureTest):
 
     def test_file_that_cannot_be_read(self):
         self.refused("-f", self.folder / "none.txt", words=["none.txt"])
-        done = run("generate", "-m", self.model, "-f", self.folder)
-        self.assertIn(done.returncode, (1, 2))
-        self.expect_complaint(done, done.returncode, str(self.folder))
+        self.refused("-f", self.folder, words=[str(self.folder), "folder"])
 
     def test_bytes_that_are_no_text(self):
         """They are taken as the character that stands for such bytes, and what comes out is text."""
@@ -157,6 +155,9 @@ class OptionsTest(FailureTest):
             done = run("generate", "-m", self.model, "-p", "a", option, value)
             self.expect_complaint(done, 2)
         self.expect_complaint(run("generate", "-m", self.model, "-p", "a", "--rope-freq-base", "0.000001"), 2, "radians")
+        self.expect_complaint(run("generate", "-m", self.model, "-p", "a", "--rope-scaling", "yarn"), 2, "--rope-scale")
+        for option, value in (("-n", "-2"), ("--seed", "-5")):
+            self.expect_complaint(run("generate", "-m", self.model, "-p", "a", option, value), 2, option, "or -1")
 
     def test_more_ranks_than_slots(self):
         done = run("generate", "-m", self.model, "-p", "a", "--ranks", "65")
@@ -236,6 +237,23 @@ class LostRankTest(FailureTest):
             self.assertEqual(self.read(f"code.{rank}"), "1", said)
             self.assertRegex(said, r"\Apando: [^\n]+\Z")
             self.assertTrue(re.search(rf"\brank {self.LOST}\b", said), said)
+
+
+@unittest.skipUnless(LAUNCHER and mpirun.is_openmpi(LAUNCHER), "OpenMPI's launcher alone sends what is tested here")
+class InterruptTest(FailureTest):
+    def test_ctrl_c_ends_ranks_with_the_text_so_far(self):
+        program = [PANDO, "generate", "-m", str(self.model), "-p", "a", "-n", "-1", "-c", "1000000", "--ignore-eos", "-t", "1",
+                   "--temp", "0"]
+        line, environment = mpirun.command(LAUNCHER, 3, program)
+        launcher = subprocess.Popen(line, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, start_new_session=True, bufsize=0)
+        text = launcher.stdout.read(40)
+        launcher.send_signal(signal.SIGINT)
+        rest, said = launcher.communicate(timeout=TIMEOUT_S)
+        (text + rest).decode("utf-8", "strict")
+        self.assertTrue(rest.endswith(b"\n"), "the line is ended")
+        self.assertRegex("\n".join(re.findall(r"^pando: .*$", said.decode(), re.MULTILINE)),
+                         r"\Apando: interrupted after \d+ tokens\Z")
 
 
 if __name__ == "__main__":
