@@ -57,6 +57,12 @@ class TokenizeTest(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (0, b""), args)
         return result.stdout
 
+    def test_a_long_text_does_not_take_for_ever(self):
+        """10 MB in a few seconds, half of it one word: what grew with the square of that would not come to an end."""
+        text = b"he said hello there; " * 250_000 + b"he" * 2_500_000
+        ids = self.output_of("tokenize", "-m", self.model, stdin=text)
+        self.assertEqual(self.output_of("detokenize", "-m", self.model, stdin=ids), text)
+
     def complaint_about(self, *args, stdin=b""):
         result = run(*args, stdin=stdin)
         self.assertEqual((result.returncode, result.stdout), (2, b""), result.stderr)

@@ -56,9 +56,10 @@ class ProcessesTest(unittest.TestCase):
 class HostsTest(unittest.TestCase):
     def test_two_hosts(self):
         with network.Network(num_hosts=2) as hosts:
-            for ranks_per_host in (1, 2):
-                with self.subTest(ranks_per_host=ranks_per_host):
-                    line = [LAUNCHER, "-n", str(2 * ranks_per_host), "-N", str(ranks_per_host), *generate()]
+            for ranks_per_host, attention in ((1, "tree"), (2, "tree"), (2, "two-level"), (2, "direct")):
+                with self.subTest(ranks_per_host=ranks_per_host, attention=attention):
+                    line = [LAUNCHER, "-n", str(2 * ranks_per_host), "-N", str(ranks_per_host),
+                            *generate("--attention", attention)]
                     sent_before = hosts.counters(1).bytes
                     self.assertEqual(said(hosts.run(line, timeout_s=TIMEOUT_S)), golden())
                     # Every layer's products and attention cross the wire: the second host was not idle.
