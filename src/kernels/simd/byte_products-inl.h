@@ -61,6 +61,13 @@ HWY_INLINE void MultiplyAddPairsTo(IntVec& acc, IntVec a, IntVec b) {
 #endif
 }
 
+// `bytes` were read that are no products: as many are prefetched. A page's scales are few, but lines that nobody asked
+// for hold up all others (two threads: 25 GB/s of q8_0 without, 29 with).
+HWY_INLINE void PrefetchBeside(size_t bytes, const std::byte*& prefetch) {
+  for (size_t at = 0; at < bytes; at += 64) PrefetchLine(prefetch + at);
+  prefetch += bytes;
+}
+
 // sums[row][i] += the pair x[row * x_row_stride] times vector i of the data at `offset`.
 template <size_t kRows, size_t kVecs>
 HWY_INLINE void MultiplyPair(const int32_t* x, size_t x_row_stride, const VecPointers<LoadBytePairs, kVecs>& data,
@@ -97,7 +104,7 @@ HWY_INLINE void MultiplyPairs(const int32_t* x, size_t x_row_stride, size_t x_st
     for (size_t i = 0; i < kUnroll; ++i) {
       PANDO_UNROLL
       for (size_t line = i * kLines / kUnroll; line < (i + 1) * kLines / kUnroll; ++line)
-        PrefetchLine<1>(prefetch + line * 64);
+        PrefetchLine(prefetch + line * 64);
       MultiplyPair<kRows, kVecs>(x + i * x_step, x_row_stride, data, offset + i * kPairBytes, sums);
     }
     x += kUnroll * x_step;
@@ -125,6 +132,7 @@ HWY_INLINE void ScoreByteVecs(const float* units, const int32_t* queries, const 
   for (size_t dim = 0; dim < head_dim; dim += kQ8BlockDims) {
     const size_t dims = std::min(kQ8BlockDims, head_dim - dim);
     const VecPointers<LoadF16, kVecs> scales(keys, panel_bytes, first);
+    PrefetchBeside(kVecs * kLanes * sizeof(uint16_t), prefetch);
     const std::byte* bytes = keys + kPanel * sizeof(uint16_t);
     IntTile<kRows, kVecs> dots;
     MultiplyPairs<kRows, kVecs>(queries + dim / 2 * kRows, 1, kRows, {bytes, panel_bytes, first}, 0, dims / 2, prefetch,
@@ -269,6 +277,7 @@ HWY_NOINLINE void ByteValueTile(const std::byte* values, const KvPageLayout& lay
   for (size_t dim = 0; dim < padded_dim; dim += kQ8BlockDims) {
     RoundTileWeights<kRows>(scratch, values, ranges, layout.chunk_tokens, weights);
     values += layout.chunk_tokens * sizeof(uint16_t);
+    PrefetchBeside(layout.chunk_tokens * sizeof(uint16_t), prefetch);
     const size_t dims = std::min(kQ8BlockDims, padded_dim - dim);
     ForEachTile<MaxByteVecs(kRows)>(dims / kLanes, [&](size_t first, auto vecs) HWY_ATTR {
       ByteValueVecs<kRows, vecs()>(weights, {values, panel_bytes, first}, first, first_pair, pairs, prefetch,

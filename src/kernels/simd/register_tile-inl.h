@@ -110,7 +110,7 @@ HWY_INLINE void MultiplySteps(const float* x, size_t x_row_stride, size_t x_step
     for (size_t i = 0; i < kUnroll; ++i) {
       PANDO_UNROLL
       for (size_t line = i * kLines / kUnroll; line < (i + 1) * kLines / kUnroll; ++line)
-        PrefetchLine<Element::kBytes>(prefetch + line * 64);
+        PrefetchLine(prefetch + line * 64);
       MultiplyStep<Element, kRows, kVecs>(x + i * x_step, x_row_stride, data, offset + i * kPanel * Element::kBytes,
                                           tile);
     }

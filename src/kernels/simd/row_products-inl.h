@@ -28,7 +28,7 @@ namespace HWY_NAMESPACE {
 constexpr size_t kPrefetchAhead = 12 << 10;
 
 HWY_INLINE void PrefetchBytes(const std::byte* from, size_t bytes) {
-  for (size_t at = 0; at < bytes; at += 64) PrefetchLine<2>(from + at);
+  for (size_t at = 0; at < bytes; at += 64) PrefetchLine(from + at);
 }
 
 // 32 columns of eight rows: of rows i and i + 4 in low[i], high[i].
