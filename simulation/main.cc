@@ -18,6 +18,7 @@ int Fail(const pando::Status& status) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what could be thrown, that there is no memory, is the end of it anyway.
 int main() {
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
   const pando::Result<pando::SimulationJob> job = pando::ParseSimulationJob(input);

@@ -15,6 +15,8 @@
 namespace pando::cli {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr int64_t kMaxBarColumns = 64;
 constexpr double kMicro = 1e6;
 constexpr double kGiga = 1e9;
@@ -165,7 +167,6 @@ std::string RenderTopologyText(const TopologyReport& report) {
 }
 
 std::string RenderTopologyJson(const TopologyReport& report) {
-  using Json = nlohmann::ordered_json;
   const CostModel& costs = report.costs;
   Json ranks = Json::array();
   for (size_t position = 0; position < costs.ownership.size(); ++position) {
