@@ -234,8 +234,8 @@ class LevelProbe {
     const Result<double> receive = FitOverheadSeconds(FasterHalf(bursts_[1], &BurstSample::num_messages));
     if (!fitted.ok() || !send.ok() || !receive.ok()) return {};
     LinkModel link = *fitted;
-    // The bytes of the smallest size take next to no time, yet a line through noise may say so of the latency.
-    link.latency_seconds = std::max(link.latency_seconds, SmallestPingSeconds() / 2);
+    // The bytes of the smallest size take next to no time: a line through noise may say that the latency is less.
+    link.latency_seconds = std::max(link.latency_seconds, SmallestPingSeconds());
     const double scale = std::min(1.0, link.latency_seconds / std::max(*send + *receive, 1e-12));
     link.send_overhead_seconds = *send * scale;
     link.receive_overhead_seconds = *receive * scale;
