@@ -6,6 +6,7 @@
 #include "src/attention/communicator_state.h"
 #include "src/base/check.h"
 #include "src/base/errors.h"
+#include "src/engine/step_command.h"
 
 namespace pando {
 
@@ -88,17 +89,7 @@ Status Engine::Step(std::span<const SequenceTokens> batch, std::span<const size_
     if (token >= num_tokens) return InvalidArgument("logits of token {} of a step of {}", token, num_tokens);
   }
   if (Status status = CheckLogits(wanted, logits); !status.ok()) return status;
-  command_.Begin(CommandKind::kStep);
-  command_.Add(static_cast<int64_t>(wanted.size()));
-  for (const size_t token : wanted) command_.Add(static_cast<int64_t>(token));
-  command_.Add(static_cast<int64_t>(batch.size()));
-  for (const SequenceTokens& part : batch) {
-    command_.Add(part.sequence);
-    command_.Add(static_cast<int64_t>(part.tokens.size()));
-  }
-  for (const SequenceTokens& part : batch) {
-    for (const int32_t token : part.tokens) command_.Add(token);
-  }
+  BeginStep(command_, batch, wanted);
   return Order(logits);
 }
 

@@ -50,15 +50,22 @@ int64_t PrefillTokens(int64_t ranks_per_node) {
   return std::clamp<int64_t>(2048 / std::max<int64_t>(1, ranks_per_node), 32, 512);
 }
 
-double WorkBytes(const ModelShape& model, const StepTask& task, int64_t ranks_per_node) {
-  const int64_t num_tokens = std::max(PrefillTokens(ranks_per_node), task.batch);
+// Of a prompt or of a batch, whichever is larger.
+int64_t StepTokens(const StepTask& task, int64_t ranks_per_node) {
+  return std::max(PrefillTokens(ranks_per_node), task.batch);
+}
+
+double ActivationBytes(const ModelShape& model, const StepTask& task, int64_t ranks_per_node) {
   const int64_t widest = std::max({model.qkv_rows(), model.hidden_size, model.ffn_size, model.q_rows()});
   // Residual, projected, and inside a layer; a product's input, rows and gathered rows.
   const int64_t activations = model.hidden_size + std::max(model.qkv_rows(), model.hidden_size) +
                               std::max(model.qkv_rows() + model.q_rows(), model.ffn_size) + 3 * widest;
-  // A rank's own state and one that arrives.
-  const int64_t states = 2 * model.num_heads * (model.head_dim + 2);
-  return FloatBytes(num_tokens * (activations + states) + task.batch * model.vocab_size);
+  return FloatBytes(StepTokens(task, ranks_per_node) * activations + task.batch * model.vocab_size);
+}
+
+// A rank's own state and one that arrives.
+double StateBytes(const ModelShape& model, const StepTask& task, int64_t ranks_per_node) {
+  return FloatBytes(StepTokens(task, ranks_per_node) * 2 * model.num_heads * (model.head_dim + 2));
 }
 
 int64_t MostRanksOfANode(const RankTopology& topology) {
@@ -81,6 +88,17 @@ double KvSeconds(const DeviceModel& device, const ModelShape& model, double kv_b
   return static_cast<double>(model.num_layers) * device.ReadSeconds(kv_bytes / static_cast<double>(model.num_layers));
 }
 
+// What the front tells all ranks before a step (src/engine/command.cc): one message of a fixed size, and the rest.
+double CommandSeconds(const CostModel& costs, const StepTask& task) {
+  constexpr int64_t kWordBytes = 8;
+  constexpr int64_t kMessageWords = 64;
+  // Its length, its kind, two counts; of each sequence the wanted logits, its number, its tokens' count, its token.
+  const int64_t num_words = 4 + 4 * task.batch;
+  const double first = EstimateBroadcastSeconds(costs, kMessageWords * kWordBytes);
+  if (num_words <= kMessageWords) return first;
+  return first + EstimateBroadcastSeconds(costs, (num_words - kMessageWords) * kWordBytes);
+}
+
 double GatherSeconds(const CostModel& costs, const ModelShape& model, const StepTask& task) {
   const auto bytes = [&](int64_t num_rows) {
     return static_cast<int64_t>(FloatBytes(LargestRows(num_rows, costs.num_ranks()) * task.batch));
@@ -90,7 +108,7 @@ double GatherSeconds(const CostModel& costs, const ModelShape& model, const Step
                            EstimateAllGatherSeconds(costs, bytes(model.ffn_size));
   constexpr int kFront = 0;
   return static_cast<double>(model.num_layers) * per_layer +
-         EstimateGatherSeconds(costs, kFront, bytes(model.vocab_size));
+         EstimateGatherSeconds(costs, kFront, bytes(model.vocab_size)) + CommandSeconds(costs, task);
 }
 
 // The merge of one layer.
@@ -127,7 +145,10 @@ Result<RankMemory> PredictMemory(const ModelShape& model, const StepTask& task, 
   if (!kv_bytes.ok()) return kv_bytes.status();
   WeightBytes weights = LargestWeights(model, num_ranks);
   if (nodes_share_embeddings) weights.embedding /= std::min(num_ranks, ranks_per_node);
-  return RankMemory{.weights = weights.total(), .kv = *kv_bytes, .work = WorkBytes(model, task, ranks_per_node)};
+  return RankMemory{.weights = weights.total(),
+                    .kv = *kv_bytes,
+                    .states = StateBytes(model, task, ranks_per_node),
+                    .activations = ActivationBytes(model, task, ranks_per_node)};
 }
 
 double UsableBytes(const DeviceModel& device) { return kUsableMemory * device.memory_bytes; }

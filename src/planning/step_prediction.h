@@ -42,7 +42,7 @@ struct StepSeconds {
   double weights = 0;  // reading them, as the slowest rank does
   double kv = 0;       // reading keys and values
   double merge = 0;    // of the ranks' attention states
-  double gather = 0;   // of the rows of matrix products
+  double gather = 0;   // of the rows of matrix products, and telling all ranks what to do
 
   double total() const { return weights + kv + merge + gather; }
 };
@@ -51,9 +51,10 @@ struct StepSeconds {
 struct RankMemory {
   double weights = 0;
   double kv = 0;
-  double work = 0;  // states and activations of a step
+  double states = 0;       // of a step: those of the rank and those that arrive
+  double activations = 0;  // of a step, and logits
 
-  double total() const { return weights + kv + work; }
+  double total() const { return weights + kv + states + activations; }
 };
 
 struct StepPrediction {

@@ -84,8 +84,8 @@ TEST(PredictStepTest, RanksShareRowsAndSlots) {
   const StepPrediction step = Predict(OneNode(2), Small(), {.context_tokens = 64 * 64});
   EXPECT_DOUBLE_EQ(step.seconds.weights, 450 + 20);
   EXPECT_DOUBLE_EQ(step.seconds.kv, 32 * kChunkBytes);
-  EXPECT_NEAR(step.seconds.merge, 2 * 1, 1e-6);           // a message per layer
-  EXPECT_NEAR(step.seconds.gather, 2 * 4 * 1 + 1, 1e-6);  // qkv, o, gate and up, down; logits
+  EXPECT_NEAR(step.seconds.merge, 2 * 1, 1e-6);               // a message per layer
+  EXPECT_NEAR(step.seconds.gather, 2 * 4 * 1 + 1 + 1, 1e-6);  // qkv, o, gate and up, down; logits; the command
   // Two chunks of the first rank's slots.
   EXPECT_DOUBLE_EQ(Predict(OneNode(2), Small(), {.context_tokens = 65}).seconds.kv, 2 * kChunkBytes);
 }
@@ -113,9 +113,13 @@ TEST(PredictStepTest, ABatchSharesWeightsAndHasItsOwnKeys) {
   EXPECT_DOUBLE_EQ(three.seconds.weights, one.seconds.weights);
   EXPECT_DOUBLE_EQ(three.seconds.kv, 3 * one.seconds.kv);
   EXPECT_DOUBLE_EQ(three.memory.kv, 3 * one.memory.kv);
-  // A rank's half of the rows of qkv, o, gate and up, down in 2 layers, and of the logits.
-  EXPECT_DOUBLE_EQ(one.seconds.gather, 2 * (64 + 32 + 64 + 32) + 128);
-  EXPECT_DOUBLE_EQ(three.seconds.gather, 3 * one.seconds.gather);
+  // A rank's half of the rows of qkv, o, gate and up, down in 2 layers, and of the logits; a command of 64 words.
+  const double rows = 2 * (64 + 32 + 64 + 32) + 128;
+  EXPECT_DOUBLE_EQ(one.seconds.gather, rows + 128);
+  EXPECT_DOUBLE_EQ(three.seconds.gather, 3 * rows + 128);
+  // Four words too many.
+  EXPECT_DOUBLE_EQ(Predict(machines, Small(), {.context_tokens = 4096, .batch = 16}).seconds.gather,
+                   16 * rows + 128 + 8);
   // Two states of 2 heads' rows each, or 4 heads of 18 floats: whichever way, not fewer floats than a state has.
   EXPECT_GT(three.seconds.merge, one.seconds.merge);
 }
@@ -150,7 +154,7 @@ TEST(PredictStepTest, MemoryIsRowsAndWholeEmbeddings) {
   const StepPrediction two = Predict(machines, Small(), {.context_tokens = 4096});
   EXPECT_DOUBLE_EQ(two.memory.weights, 450 + 12 + 60 + 20);
   EXPECT_DOUBLE_EQ(two.memory.kv, 32 * kChunkBytes);
-  EXPECT_DOUBLE_EQ(two.memory.total(), two.memory.weights + two.memory.kv + two.memory.work);
+  EXPECT_DOUBLE_EQ(two.memory.total(), two.memory.weights + two.memory.kv + two.memory.states + two.memory.activations);
   machines.nodes_share_embeddings = true;
   EXPECT_DOUBLE_EQ(Predict(machines, Small(), {.context_tokens = 4096}).memory.weights, 450 + 12 + 30 + 20);
 }
@@ -169,13 +173,14 @@ TEST(PredictStepTest, WorkIsThatOfAStepOfThePrompt) {
   // 512 tokens of: residual 64, projected 128, q, k, v and attended 192, in whose place inner has 128, and 3 times the
   // widest for a product; 2 states of 4 heads of 18. Logits of one token.
   const double activations = 64 + 128 + 192 + 3 * 128;
-  EXPECT_DOUBLE_EQ(Predict(OneNode(1), Small(), {.context_tokens = 1}).memory.work,
-                   4 * (512 * (activations + 2 * 4 * 18) + 256));
+  const auto expect = [&](const RankMemory& memory, double num_tokens, double batch) {
+    EXPECT_DOUBLE_EQ(memory.activations, 4 * (num_tokens * activations + batch * 256));
+    EXPECT_DOUBLE_EQ(memory.states, 4 * num_tokens * 2 * 4 * 18);
+  };
+  expect(Predict(OneNode(1), Small(), {.context_tokens = 1}).memory, 512, 1);
   // Where 8 share a machine, a step has 256 tokens; a batch is a step of its own.
-  EXPECT_DOUBLE_EQ(Predict(OneNode(8), Small(), {.context_tokens = 1}).memory.work,
-                   4 * (256 * (activations + 2 * 4 * 18) + 256));
-  EXPECT_DOUBLE_EQ(Predict(OneNode(1), Small(), {.context_tokens = 1, .batch = 1000}).memory.work,
-                   4 * (1000 * (activations + 2 * 4 * 18) + 1000 * 256));
+  expect(Predict(OneNode(8), Small(), {.context_tokens = 1}).memory, 256, 1);
+  expect(Predict(OneNode(1), Small(), {.context_tokens = 1, .batch = 1000}).memory, 1000, 1000);
 }
 
 TEST(PredictStepTest, FitsIntoNineTenthsOfTheMemory) {

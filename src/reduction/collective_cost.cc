@@ -99,6 +99,27 @@ std::vector<Plan> GatherPlans(const RankOrder& order, const SendsTo& sends_to) {
   return plans;
 }
 
+// Rank r gets the message from the rank without the lowest of r's bits, in the round after that one did.
+std::vector<Plan> BroadcastPlans(const RankOrder& order) {
+  const auto num_ranks = static_cast<unsigned>(order.rank_at.size());
+  const auto num_rounds = static_cast<size_t>(std::bit_width(num_ranks - 1));
+  std::vector<Plan> plans(order.rank_at.size());
+  for (unsigned position = 0; position < num_ranks; ++position) {
+    Plan& plan = plans[position];
+    plan.position = static_cast<int>(position);
+    plan.num_ranks = static_cast<int>(num_ranks);
+    plan.rounds.resize(num_rounds);
+    const auto rank = static_cast<unsigned>(order.rank_at[position]);
+    const unsigned first_not_its = rank == 0 ? std::bit_ceil(num_ranks) : rank & -rank;
+    for (unsigned bit = first_not_its / 2; bit >= 1; bit /= 2) {
+      if (rank + bit >= num_ranks) continue;
+      plan.rounds[static_cast<size_t>(std::popcount(rank))].sends.push_back(
+          {order.position_of[rank + bit], Content::kResult, {}, {}});
+    }
+  }
+  return plans;
+}
+
 }  // namespace
 
 double EstimateAllreduceSeconds(const CostModel& model, int64_t bytes) {
@@ -125,6 +146,10 @@ double EstimateAllGatherSeconds(const CostModel& model, int64_t bytes) {
 
 double EstimateGatherSeconds(const CostModel& model, int root, int64_t bytes) {
   return PredictSecondsOfEqualMessages(GatherPlans(model.order, [&](int peer) { return peer == root; }), model, bytes);
+}
+
+double EstimateBroadcastSeconds(const CostModel& model, int64_t bytes) {
+  return PredictSecondsOfEqualMessages(BroadcastPlans(model.order), model, bytes);
 }
 
 double EstimateRingSeconds(const CostModel& model, int64_t kv_bytes_per_shard) {

@@ -30,6 +30,9 @@ double EstimateAllGatherSeconds(const CostModel& model, int64_t bytes);
 // Transport::Gather to rank `root`: every other rank sends it `bytes`.
 double EstimateGatherSeconds(const CostModel& model, int root, int64_t bytes);
 
+// Transport::Broadcast of `bytes` from rank 0: who has them passes them on to ranks ever nearer to it.
+double EstimateBroadcastSeconds(const CostModel& model, int64_t bytes);
+
 // Ring Attention without its compute: p - 1 steps in which every rank passes one shard of keys and values to the next
 // in our order, each step as slow as the slowest link.
 double EstimateRingSeconds(const CostModel& model, int64_t kv_bytes_per_shard);

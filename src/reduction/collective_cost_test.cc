@@ -61,6 +61,15 @@ TEST(EstimateTest, AllGatherOfManyRanksDoubles) {
   EXPECT_NEAR(EstimateAllGatherSeconds(model, 1024), 4 * 20e-6 + 12 * 10.24e-6, 1e-12);
 }
 
+TEST(EstimateTest, BroadcastIsAsDeepAsItsTree) {
+  const double hop = 20e-6 + 10.24e-6;
+  // Rank 0 sends to 4, 2 and 1 over its one link, one after the other; 7 hears of it through 4 and 6.
+  EXPECT_NEAR(EstimateBroadcastSeconds(InventCluster(std::vector<int>(8, 1), kFast, kSlow), 1024),
+              20e-6 + 3 * 10.24e-6 + 20e-6 + 2 * 10.24e-6 + hop, 1e-12);
+  EXPECT_NEAR(EstimateBroadcastSeconds(InventCluster({1, 1}, kFast, kSlow), 1024), hop, 1e-12);
+  EXPECT_EQ(EstimateBroadcastSeconds(InventCluster({1}, kFast, kSlow), 1024), 0);
+}
+
 TEST(EstimateTest, GatherEndsAtItsRoot) {
   CostModel model = InventCluster({1, 3}, kFast, kSlow);
   model.merge_seconds_per_byte = 1;
