@@ -4,9 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <map>
 
 #include "src/base/aligned_buffer.h"
 #include "src/base/errors.h"
@@ -15,15 +12,13 @@
 namespace pando {
 namespace {
 
-// What every hollow buffer is made of: large enough that few mappings make a buffer (the system allows 65530 of them),
+// What hollow memory is made of: large enough that few mappings make a lot of it (the system allows 65530 of them),
 // small enough to be no matter.
 constexpr size_t kBlockBytes = size_t{64} << 20;
-
-// All hollow buffers there are: begin and size.
-std::map<const std::byte*, size_t>& Buffers() {
-  static std::map<const std::byte*, size_t> buffers;
-  return buffers;
-}
+// More than states and activations ever are; keys and values may be, and nobody looks into those.
+constexpr size_t kMostMapped = size_t{1} << 40;
+// Half of what a process has in addresses.
+constexpr size_t kGroundBytes = size_t{1} << 46;
 
 int BlockFile() {
   static const int file = [] {
@@ -33,49 +28,71 @@ int BlockFile() {
   return file;
 }
 
-// Lays the block over [begin, begin + bytes), again and again.
-bool MapBlocks(std::byte* begin, size_t bytes) {
-  for (size_t at = 0; at < bytes; at += kBlockBytes) {
-    void* mapped = mmap(begin + at, std::min(kBlockBytes, bytes - at), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                        BlockFile(), 0);
-    if (mapped == MAP_FAILED) return false;
+// Where every hollow buffer begins:
+//
+//    | block | block | block | ...            addresses without memory            |
+//    0                       mapped_bytes                              kGroundBytes
+class Ground {
+ public:
+  static Ground& Get() {
+    static Ground ground;
+    return ground;
   }
-  return true;
-}
+
+  std::byte* begin() const { return begin_; }
+
+  bool Contains(const void* address) const {
+    const auto* byte = static_cast<const std::byte*>(address);
+    return begin_ != nullptr && byte >= begin_ && byte < begin_ + kGroundBytes;
+  }
+
+  // Makes the first `bytes` of it a buffer.
+  bool Cover(size_t bytes) {
+    if (begin_ == nullptr || bytes > kGroundBytes) return false;
+    while (mapped_bytes_ < std::min(bytes, kMostMapped)) {
+      void* mapped =
+          mmap(begin_ + mapped_bytes_, kBlockBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, BlockFile(), 0);
+      if (mapped == MAP_FAILED) return false;
+      mapped_bytes_ += kBlockBytes;
+    }
+    return true;
+  }
+
+ private:
+  Ground() {
+    void* mapped = mmap(nullptr, kGroundBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped != MAP_FAILED) begin_ = static_cast<std::byte*>(mapped);
+  }
+
+  std::byte* begin_ = nullptr;
+  size_t mapped_bytes_ = 0;
+};
 
 Status Refused(std::string_view purpose, size_t bytes) {
-  return OutOfMemory("simulating {} of {} failed, the system refused: {}: simulate a smaller context or fewer ranks",
-                     purpose, FormatBytes(bytes), std::strerror(errno));
+  return OutOfMemory("simulating {} of {} is not possible here: simulate a smaller context or batch, or fewer ranks",
+                     purpose, FormatBytes(bytes));
 }
 
 }  // namespace
 
-bool IsHollow(const void* address) {
-  const auto* byte = static_cast<const std::byte*>(address);
-  auto after = Buffers().upper_bound(byte);
-  if (after == Buffers().begin()) return false;
-  const auto& [begin, bytes] = *--after;
-  return byte < begin + bytes;
-}
+bool IsHollow(const void* address) { return Ground::Get().Contains(address); }
 
 AlignedBuffer::~AlignedBuffer() {
-  if (data_ == nullptr) return;
-  Buffers().erase(data_);
-  munmap(data_, bytes_);
+  if (data_ != nullptr && !IsHollow(data_)) munmap(data_, bytes_);
 }
 
 Result<AlignedBuffer> AlignedBuffer::Allocate(size_t bytes, std::string_view purpose) {
   AlignedBuffer buffer;
   if (bytes == 0) return buffer;
-  const bool is_hollow = bytes >= kHollowBytes;
-  void* mapped = mmap(nullptr, bytes, is_hollow ? PROT_NONE : PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) return Refused(purpose, bytes);
-  buffer.data_ = static_cast<std::byte*>(mapped);
+  if (bytes >= kHollowBytes) {
+    if (!Ground::Get().Cover(bytes)) return Refused(purpose, bytes);
+    buffer.data_ = Ground::Get().begin();
+  } else {
+    void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) return Refused(purpose, bytes);
+    buffer.data_ = static_cast<std::byte*>(mapped);
+  }
   buffer.bytes_ = bytes;
-  if (!is_hollow) return buffer;
-  if (!MapBlocks(buffer.data_, bytes)) return Refused(purpose, bytes);
-  Buffers().emplace(buffer.data_, bytes);
   return buffer;
 }
 

@@ -1,8 +1,8 @@
 // Hollow memory: the large buffers of simulated ranks, in the address space but not in memory. A thousand ranks with
 // the keys and values of millions of tokens would need terabytes; what is in them is never looked at.
 //
-// In place of src/base/aligned_buffer_memory.cc: buffers from kHollowBytes on are all the same few megabytes, mapped
-// over and over. They can be read and written, and hold nothing.
+// In place of src/base/aligned_buffer_memory.cc: buffers from kHollowBytes on are all one and the same, a few megabytes
+// that are mapped over and over. It can be read and written up to a terabyte, and holds nothing.
 #ifndef PANDO_SIMULATION_HOLLOW_MEMORY_H_
 #define PANDO_SIMULATION_HOLLOW_MEMORY_H_
 

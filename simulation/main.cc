@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <iterator>
 #include <string>
@@ -13,7 +14,9 @@ namespace {
 
 int Fail(const pando::Status& status) {
   fmt::print(stderr, "{}\n", status.message());
-  return status.code() == pando::StatusCode::kInvalidArgument ? 2 : 1;
+  const bool asks_too_much =
+      status.code() == pando::StatusCode::kInvalidArgument || status.code() == pando::StatusCode::kOutOfMemory;
+  return asks_too_much ? 2 : 1;
 }
 
 }  // namespace
@@ -23,7 +26,8 @@ int main() {
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
   const pando::Result<pando::SimulationJob> job = pando::ParseSimulationJob(input);
   if (!job.ok()) return Fail(job.status());
-  const pando::Result<pando::SimulationResult> result = pando::Simulate(*job);
+  const pando::Result<pando::SimulationResult> result =
+      pando::Simulate(*job, [](const pando::Status& status) { std::_Exit(Fail(status)); });
   if (!result.ok()) return Fail(result.status());
   fmt::print("{}\n", pando::ToJson(*result));
   return std::fflush(stdout) == 0 ? 0 : 1;

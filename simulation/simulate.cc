@@ -9,41 +9,36 @@
 #include "simulation/simulated_time.h"
 #include "src/attention/attention_options.h"
 #include "src/base/errors.h"
-#include "src/reduction/choose_schedule.h"
+#include "src/planning/planned_schedule.h"
 
 namespace pando {
 namespace {
 
 // What every rank would find by itself, found once for all: the planner's work grows with the ranks, and all are here.
-Result<std::string> StrategyOf(const SimulationJob& job, const RankTopology& topology) {
+Result<std::string> StrategyOf(const SimulationJob& job) {
   const Result<Strategy> strategy = ParseStrategy(job.strategy);
   if (!strategy.ok()) return strategy.status();
   if (strategy->kind != Strategy::Kind::kPlanned || job.num_ranks == 1) return job.strategy;
-  const RankOrder order = OrderRanks(topology);
-  Result<std::vector<SlotRange>> ownership = OwnershipOf(job.num_slots, order, {});
-  if (!ownership.ok()) return ownership.status();
-  const CostModel costs{.topology = topology,
-                        .order = order,
-                        .ownership = std::move(ownership).value(),
-                        .merge_seconds_per_byte = job.platform.device.merge_seconds_per_byte()};
-  const MessageShape shape{job.batch * job.num_heads, job.head_dim};
-  return std::string(NameOf(ChooseSchedule(costs, shape, /*has_allreduce=*/true).schedule));
+  const Result<Schedule> schedule = PlannedSchedule(job);
+  if (!schedule.ok()) return schedule.status();
+  return std::string(NameOf(*schedule));
 }
 
-// The slowest rank's times, and the counts of the one that sends most.
-SimulationResult Summarise(std::vector<RankReport>& reports) {
-  const auto slowest =
-      std::ranges::max_element(reports, {}, [](const RankReport& report) { return report.result.step_seconds; });
-  SimulationResult result = slowest->result;
-  for (const RankReport& report : reports) {
-    result.messages_per_rank = std::max(result.messages_per_rank, report.result.messages_per_rank);
-    result.bytes_per_rank = std::max(result.bytes_per_rank, report.result.bytes_per_rank);
-    result.mpi_collectives = std::max(result.mpi_collectives, report.result.mpi_collectives);
-    result.peak_kv_bytes = std::max(result.peak_kv_bytes, report.result.peak_kv_bytes);
+// The counts are of the rank that sends most, the step's time of the slowest. Its parts are of the rank that computes
+// longest: what the others wait for it is no part of a merge.
+SimulationResult Summarise(const std::vector<SimulationResult>& of_ranks) {
+  const double step_seconds = std::ranges::max_element(of_ranks, {}, &SimulationResult::step_seconds)->step_seconds;
+  SimulationResult result = *std::ranges::max_element(
+      of_ranks, {}, [](const SimulationResult& each) { return each.weight_seconds + each.kv_seconds; });
+  result.merge_seconds += step_seconds - result.step_seconds;
+  result.step_seconds = step_seconds;
+  for (const SimulationResult& each : of_ranks) {
+    result.messages_per_rank = std::max(result.messages_per_rank, each.messages_per_rank);
+    result.bytes_per_rank = std::max(result.bytes_per_rank, each.bytes_per_rank);
+    result.mpi_collectives = std::max(result.mpi_collectives, each.mpi_collectives);
+    result.peak_kv_bytes = std::max(result.peak_kv_bytes, each.peak_kv_bytes);
   }
-  if (!reports.front().result.ping_pong_seconds.empty()) {
-    result.ping_pong_seconds = reports.front().result.ping_pong_seconds;
-  }
+  result.ping_pong_seconds = of_ranks.front().ping_pong_seconds;
   return result;
 }
 
@@ -57,19 +52,20 @@ Status CheckJob(const SimulationJob& job) {
 
 }  // namespace
 
-Result<SimulationResult> Simulate(const SimulationJob& job) {
+Result<SimulationResult> Simulate(const SimulationJob& job, const std::function<void(const Status& status)>& leave) {
   if (Status status = CheckJob(job); !status.ok()) return status;
   const RankTopology topology = TopologyOfRanks(job.platform, job.num_ranks);
-  const Result<std::string> strategy = StrategyOf(job, topology);
+  const Result<std::string> strategy = StrategyOf(job);
   if (!strategy.ok()) return strategy.status();
   SetDevice(job.platform.device);
   SimulatedMachine machine(job.platform, job.num_ranks);
-  std::vector<RankReport> reports(static_cast<size_t>(job.num_ranks));
-  machine.Run([&](int rank) { reports[static_cast<size_t>(rank)] = RunRank(job, *strategy, topology, machine); });
-  for (const RankReport& report : reports) {
-    if (!report.status.ok()) return report.status;
-  }
-  return Summarise(reports);
+  std::vector<SimulationResult> results(static_cast<size_t>(job.num_ranks));
+  machine.Run([&](int rank) {
+    Result<SimulationResult> result = RunRank(job, *strategy, topology, machine);
+    if (!result.ok()) leave(result.status());
+    results[static_cast<size_t>(rank)] = std::move(result).value();
+  });
+  return Summarise(results);
 }
 
 }  // namespace pando

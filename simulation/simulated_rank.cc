@@ -13,6 +13,7 @@
 #include "src/attention/rank_attention.h"
 #include "src/base/clock.h"
 #include "src/base/errors.h"
+#include "src/engine/step_command.h"
 #include "src/model/sharded_product.h"
 #include "src/transport/mpi/mpi_transport.h"
 
@@ -62,7 +63,7 @@ Status Fill(const SimulationJob& job, KvCache& cache) {
 class Step {
  public:
   Step(const SimulationJob& job, Transport& transport, RankAttention& attention)
-      : job_(job), attention_(attention), pool_(1), product_(transport, pool_) {
+      : job_(job), transport_(transport), attention_(attention), pool_(1), product_(transport, pool_) {
     for (int64_t i = 0; i < job.batch; ++i) sequences_.push_back({.sequence = i});
     const size_t num_rows = static_cast<size_t>(job.batch * job.num_heads);
     queries_.resize(num_rows * static_cast<size_t>(job.head_dim));
@@ -97,6 +98,7 @@ class Step {
 
   Status Run() {
     if (!job_.layers) return Attend();
+    if (Status status = TakeCommand(); !status.ok()) return status;
     for (int64_t layer = 0; layer < job_.layers->num_layers; ++layer) {
       if (Status status = Multiply(qkv_); !status.ok()) return status;
       if (Status status = Attend(); !status.ok()) return status;
@@ -110,6 +112,23 @@ class Step {
   SimulationResult result;
 
  private:
+  // What the front tells its workers: to add a token to each sequence and return the logits of all.
+  Status TakeCommand() {
+    const double start = NowSeconds();
+    const int32_t token = 0;
+    std::vector<SequenceTokens> batch;
+    std::vector<size_t> wanted;
+    for (const SequenceQueries& each : sequences_) {
+      wanted.push_back(batch.size());
+      batch.push_back({each.sequence, {&token, 1}});
+    }
+    Command command;
+    BeginStep(command, batch, wanted);
+    Status status = command.Broadcast(transport_);
+    result.gather_seconds += NowSeconds() - start;
+    return status;
+  }
+
   Status Attend() {
     Status status = attention_.Decode(/*layer=*/0, sequences_, queries_, output_, lse_);
     const StepReport& report = attention_.last_step();
@@ -140,6 +159,7 @@ class Step {
   }
 
   const SimulationJob& job_;
+  Transport& transport_;
   RankAttention& attention_;
   ThreadPool pool_;
   ShardedProduct product_;
@@ -207,15 +227,12 @@ Result<SimulationResult> PingPong(const SimulationJob& job, Transport& transport
 
 }  // namespace
 
-RankReport RunRank(const SimulationJob& job, const std::string& strategy, const RankTopology& topology,
-                   SimulatedMachine& machine) {
+Result<SimulationResult> RunRank(const SimulationJob& job, const std::string& strategy, const RankTopology& topology,
+                                 SimulatedMachine& machine) {
   Result<Communicator> communicator = MakeSimulatedCommunicator(topology, job.platform.device.merge_seconds_per_byte());
-  if (!communicator.ok()) return {communicator.status(), {}};
-  Result<SimulationResult> result = job.ping_pong_bytes.empty()
-                                        ? RunStep(job, strategy, *communicator, machine)
-                                        : PingPong(job, *StateOf(*communicator).transport, machine);
-  if (!result.ok()) return {result.status(), {}};
-  return {Status(), std::move(result).value()};
+  if (!communicator.ok()) return communicator.status();
+  return job.ping_pong_bytes.empty() ? RunStep(job, strategy, *communicator, machine)
+                                     : PingPong(job, *StateOf(*communicator).transport, machine);
 }
 
 }  // namespace pando

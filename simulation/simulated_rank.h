@@ -11,14 +11,9 @@
 
 namespace pando {
 
-struct RankReport {
-  Status status;
-  SimulationResult result;  // this rank's
-};
-
-// On a fiber of `machine`, all ranks with the same arguments.
-RankReport RunRank(const SimulationJob& job, const std::string& strategy, const RankTopology& topology,
-                   SimulatedMachine& machine);
+// On a fiber of `machine`, all ranks with the same arguments. The result is this rank's.
+Result<SimulationResult> RunRank(const SimulationJob& job, const std::string& strategy, const RankTopology& topology,
+                                 SimulatedMachine& machine);
 
 }  // namespace pando
 

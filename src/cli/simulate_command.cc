@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/errors.h"
@@ -30,7 +31,7 @@ and strategy: one decode step of an attention block (--shape), or of a whole mod
 those that `pando platforms` lists, or a file like them. The same command gives the same figures, to the last digit.
 
 Lists may have ranges that double: 80K..5.12M is 80K, 160K, ... while it is not above 5.12M, and 2..64,96 is 2, 4, 8,
-16, 32, 64, 96. K is 1024, M is 1024 K.
+16, 32, 64, 96. K is 1024, M is 1024 K; 1.5K is 1536.
 
 Strategies:
   tree              one merge of partial results by the schedule that the planner finds fastest there
@@ -43,7 +44,7 @@ Columns:
   schedule                what the strategy came to
   step_us                 time of one step of the batch on the slowest rank, in simulated microseconds
   weight_us, kv_us        of that, reading weights, and keys and values; with ring, which overlaps, all of its time
-  merge_us, gather_us     merging partial results, and gathering the rows of matrix products
+  merge_us, gather_us     merging partial results; gathering the rows of matrix products and the front's command
   messages_per_rank, bytes_per_rank, mpi_collectives, peak_kv_bytes
                           as `pando bench decode` counts them
   memory (fits)           whether a rank's device has the memory for it; simulated all the same
@@ -70,13 +71,17 @@ class SimulateRun {
 
   Status Run() {
     const auto memory_bytes = static_cast<double>(AvailableMemoryBytes());
-    if (Status status = CheckSimulatorMemory(jobs_, memory_bytes); !status.ok()) return status;
+    std::vector<double> bytes_of_job = EstimateSimulatorBytes(jobs_);
+    if (Status status = CheckSimulatorMemory(jobs_, bytes_of_job, memory_bytes); !status.ok()) return status;
     if (Status status = flags_.plot.empty() ? Status() : CheckPlotPath(flags_.plot); !status.ok()) return status;
     const Result<std::string> simulator = FindSimulator();
     if (!simulator.ok()) return simulator.status();
     const InterruptGuard interrupt;
-    const SweepOptions options = {
-        .simulator = *simulator, .num_jobs = plan_.num_jobs, .memory_bytes = memory_bytes, .timeout = plan_.timeout};
+    const SweepOptions options = {.simulator = *simulator,
+                                  .num_jobs = plan_.num_jobs,
+                                  .memory_bytes = memory_bytes,
+                                  .bytes_of_job = std::move(bytes_of_job),
+                                  .timeout = plan_.timeout};
     const SweepCalls calls = {
         .on_result = [&](size_t index, const SimulationResult& result) { Take(index, result); },
         .on_progress = [&](size_t num_done, const SimulationJob& running) { Show(num_done, running); },

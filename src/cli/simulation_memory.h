@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "pando/status.h"
 #include "src/planning/simulation_job.h"
@@ -14,12 +15,14 @@ namespace pando::cli {
 // The states of one layer's step: what a rank sends in a merge.
 int64_t StateBytes(const SimulationJob& job);
 
-// Rather too much than too little. Keys and values are not there (simulation/hollow_memory.h): it is ranks and messages
-// that count.
+// Rather too much than too little. Keys and values are not there (simulation/hollow_memory.h): it is ranks, messages
+// and the tables of pages that count. For `tree` it asks the planner (planned_schedule.h).
 double EstimateSimulatorBytes(const SimulationJob& job);
+std::vector<double> EstimateSimulatorBytes(std::span<const SimulationJob> jobs);
 
-// Whether each of them can be simulated with so much memory.
-Status CheckSimulatorMemory(std::span<const SimulationJob> jobs, double available_bytes);
+// Whether each of the jobs, which take `bytes_of_job`, can be simulated with so much memory.
+Status CheckSimulatorMemory(std::span<const SimulationJob> jobs, std::span<const double> bytes_of_job,
+                            double available_bytes);
 
 }  // namespace pando::cli
 

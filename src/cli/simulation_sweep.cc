@@ -14,7 +14,6 @@
 
 #include "src/base/errors.h"
 #include "src/cli/child_process.h"
-#include "src/cli/simulation_memory.h"
 #include "src/cli/size_list.h"
 
 namespace pando::cli {
@@ -83,7 +82,7 @@ class Sweep {
   Status StartMore() {
     for (; next_ < jobs_.size(); ++next_) {
       const SimulationJob& job = jobs_[next_];
-      const double bytes = EstimateSimulatorBytes(job);
+      const double bytes = options_.bytes_of_job.empty() ? 0 : options_.bytes_of_job[next_];
       if (!HasRoomFor(bytes)) return Status();
       Result<ChildProcess> process = ChildProcess::Start(options_.simulator, ToJson(job));
       if (!process.ok()) return process.status();

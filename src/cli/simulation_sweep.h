@@ -2,7 +2,7 @@
 // others, and results are handed over in the order of the jobs, whichever is done first.
 //
 //   Result<std::string> simulator = FindSimulator();
-//   SweepOutcome outcome = RunSweep(jobs, {.simulator = *simulator, .num_jobs = 2}, {.on_result = ...});
+//   Status status = RunSweep(jobs, {.simulator = *simulator, .num_jobs = 2}, {.on_result = ...});
 #ifndef PANDO_SRC_CLI_SIMULATION_SWEEP_H_
 #define PANDO_SRC_CLI_SIMULATION_SWEEP_H_
 
@@ -25,8 +25,10 @@ Result<std::string> FindSimulator();
 struct SweepOptions {
   std::string simulator;  // a path
   size_t num_jobs = 1;    // at a time
-  // For all that run at a time together, by EstimateSimulatorBytes.
+  // For all that run at a time together, and what each takes (EstimateSimulatorBytes). Without: as many as there may
+  // be.
   double memory_bytes = 0;
+  std::vector<double> bytes_of_job;
   std::chrono::milliseconds timeout{600'000};  // of one
 };
 

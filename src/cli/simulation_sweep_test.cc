@@ -115,10 +115,11 @@ TEST(SimulationSweepTest, JobsThatNeedMoreMemoryRunAlone) {
   const std::string folder = fmt::format("{}/pando-sweep-{}", ::testing::TempDir(), getpid());
   const Script script(fmt::format("mkdir {0} || exit 1; sleep 0.1; rmdir {0}; {1}", folder, kSimulator));
   const std::vector<SimulationJob> jobs = Jobs({"fast", "fast", "fast"});
-  const Status status = RunSweep(jobs, {.simulator = script.path(), .num_jobs = 3, .memory_bytes = 1},
-                                 {.on_result = [](size_t, const SimulationResult&) {},
-                                  .on_progress = [](size_t, const SimulationJob&) {},
-                                  .is_interrupted = [] { return false; }});
+  const Status status =
+      RunSweep(jobs, {.simulator = script.path(), .num_jobs = 3, .memory_bytes = 1, .bytes_of_job = {1, 1, 1}},
+               {.on_result = [](size_t, const SimulationResult&) {},
+                .on_progress = [](size_t, const SimulationJob&) {},
+                .is_interrupted = [] { return false; }});
   EXPECT_TRUE(status.ok()) << status.message();
 }
 

@@ -38,13 +38,12 @@ class Group {
     if (!object.is_object()) Fail(path_, "an object in braces");
   }
 
-  double Number(std::string_view key, double least, bool is_exclusive = false) {
+  double Number(std::string_view key, double least) {
     constexpr double kMost = 1e18;
     const Json* value = Find(key);
     const double number = value != nullptr && value->is_number() ? value->get<double>() : -1;
-    const bool is_enough = is_exclusive ? number > least : number >= least;
-    if (value != nullptr && !(is_enough && number <= kMost)) {
-      Fail(key, fmt::format("a number {} {:g} and at most {:g}", is_exclusive ? "above" : "of at least", least, kMost));
+    if (value != nullptr && !(number >= least && number <= kMost)) {
+      Fail(key, fmt::format("a number of at least {:g} and at most {:g}", least, kMost));
     }
     return number;
   }
@@ -119,9 +118,12 @@ class Group {
   std::vector<std::string> known_;
 };
 
+// Bytes, and bytes per second: divided by less, times are no numbers any more.
+constexpr double kLeastBytes = 1;
+
 DeviceModel ReadDevice(Group group) {
-  const DeviceModel device = {.memory_bytes = group.Number("memory_bytes", 0, /*is_exclusive=*/true),
-                              .memory_bytes_per_second = group.Number("memory_bytes_per_second", 0, true),
+  const DeviceModel device = {.memory_bytes = group.Number("memory_bytes", kLeastBytes),
+                              .memory_bytes_per_second = group.Number("memory_bytes_per_second", kLeastBytes),
                               .launch_overhead_seconds = group.Number("launch_overhead_seconds", 0)};
   group.Text("source");
   group.RefuseOthers();
@@ -130,7 +132,7 @@ DeviceModel ReadDevice(Group group) {
 
 LinkModel ReadLink(Group group) {
   const LinkModel link = {.latency_seconds = group.Number("latency_seconds", 0),
-                          .bytes_per_second = group.Number("bytes_per_second", 0, /*is_exclusive=*/true),
+                          .bytes_per_second = group.Number("bytes_per_second", kLeastBytes),
                           .send_overhead_seconds = group.Number("send_overhead_seconds", 0),
                           .receive_overhead_seconds = group.Number("receive_overhead_seconds", 0)};
   group.Text("source");
@@ -177,6 +179,7 @@ Result<Platform> ParsePlatform(std::string_view json, std::string_view what) {
                        .device = ReadDevice(top.Inner("device")),
                        .within_node = ReadLink(top.Inner("within_node"))};
   if (platform.max_nodes > 1 || top.Has("between_nodes")) platform.between_nodes = ReadLink(top.Inner("between_nodes"));
+  top.Text("source");
   top.RefuseOthers();
   if (status.ok()) status = CheckOverheads(platform.within_node, "within_node", what);
   if (status.ok()) status = CheckOverheads(platform.between_nodes, "between_nodes", what);

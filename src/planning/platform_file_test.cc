@@ -28,6 +28,7 @@ Json Valid() {
           {"max_nodes", 2},
           {"ranks_per_node", 4},
           {"ports_per_node", 3},
+          {"source", "invented"},
           {"device",
            {{"memory_bytes", 16e9},
             {"memory_bytes_per_second", 1e11},
@@ -81,7 +82,7 @@ TEST(ParsePlatformTest, EveryKeyIsNeeded) {
 TEST(ParsePlatformTest, NamesUnknownKeys) {
   EXPECT_EQ(MessageWith("/nodes", 3),
             "my.json: unknown key \"nodes\": a platform has name, description, max_nodes, ranks_per_node, "
-            "ports_per_node, device, within_node, between_nodes");
+            "ports_per_node, device, within_node, between_nodes, source");
   EXPECT_EQ(MessageWith("/device/flops", 3),
             "my.json: unknown key \"device.flops\": \"device\" has memory_bytes, memory_bytes_per_second, "
             "launch_overhead_seconds, source");
@@ -111,10 +112,11 @@ TEST(ParsePlatformTest, NamesValuesOutOfRange) {
   EXPECT_THAT(MessageWith("/ranks_per_node", 1025), HasSubstr("it must be an integer from 1 to 1024"));
   EXPECT_THAT(MessageWith("/ports_per_node", 0), HasSubstr("it must be an integer from 1 to 1024"));
   EXPECT_EQ(MessageWith("/device/memory_bytes", 0),
-            "my.json: \"device.memory_bytes\" is 0: it must be a number above 0 and at most 1e+18");
-  EXPECT_THAT(MessageWith("/device/memory_bytes_per_second", -1), HasSubstr("above 0"));
+            "my.json: \"device.memory_bytes\" is 0: it must be a number of at least 1 and at most 1e+18");
+  EXPECT_THAT(MessageWith("/device/memory_bytes_per_second", -1), HasSubstr("at least 1 "));
   EXPECT_THAT(MessageWith("/device/launch_overhead_seconds", -1e-9), HasSubstr("at least 0"));
-  EXPECT_THAT(MessageWith("/within_node/bytes_per_second", 0), HasSubstr("above 0"));
+  EXPECT_THAT(MessageWith("/within_node/bytes_per_second", 1e-300), HasSubstr("at least 1 "));
+  EXPECT_THAT(MessageWith("/source", ""), HasSubstr("\"source\" is \"\": it must be a text"));
   EXPECT_THAT(MessageWith("/within_node/bytes_per_second", 1e19), HasSubstr("at most 1e+18"));
 }
 

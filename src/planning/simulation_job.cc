@@ -26,6 +26,7 @@ Json PlatformToJson(const Platform& platform) {
                {"max_nodes", platform.max_nodes},
                {"ranks_per_node", platform.ranks_per_node},
                {"ports_per_node", platform.ports_per_node},
+               {"source", "given"},
                {"device",
                 {{"memory_bytes", platform.device.memory_bytes},
                  {"memory_bytes_per_second", platform.device.memory_bytes_per_second},

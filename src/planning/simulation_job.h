@@ -52,11 +52,11 @@ struct SimulationJob {
 struct SimulationResult {
   std::string schedule;     // what the strategy came to
   double step_seconds = 0;  // queries to outputs, or a token, on the slowest rank, all starting together
-  // Of the slowest rank: reading weights, keys and values, and the rest. Those of ring overlap: its merge is 0.
+  // Of the rank that computes longest: reading weights, keys and values, and the rest. Those of ring overlap.
   double weight_seconds = 0;
   double kv_seconds = 0;
   double merge_seconds = 0;
-  double gather_seconds = 0;
+  double gather_seconds = 0;  // with the front's command
   // Of the rank that sends most, as bench decode counts them.
   int64_t messages_per_rank = 0;
   int64_t bytes_per_rank = 0;

@@ -62,7 +62,10 @@ class WithoutSimulatorTest(SimulateTest):
                 ([*here, "--ranks", "1025"], "--ranks.*1025.*1 to 1024"),
                 ([*here, "--nodes", "1..129"], "--nodes.*1..129.*128"),
                 ([*here, "--nodes", "1", "--ranks", "2"], "one of the two"),
+                (["--platform", "mi300x", "--nodes", "2"], "--nodes.*can only be 1; mi300x has 1 node of 8 ranks"),
+                ([*here, "--contexts", "1024G", "--strategies", "tree"], "tree: simulating this takes about [\\d.]+ TiB of memory"),
                 ([*here, "--shape", "16"], "--shape"),
+                ([*here, "--shape", "x"], "--shape has the value \"x\": it must be heads x head dim"),
                 ([*here, "--shape", "16/5x128"], "16 heads cannot share 5 KV heads"),
                 ([*here, "--shape", "16x127"], "127"),
                 ([*here, "--contexts", "64K..x"], "--contexts.*64K..x"),
@@ -167,6 +170,20 @@ class TableTest(WithSimulatorTest):
         message = 16 * 130 * 4
         self.assertAlmostEqual(row["merge_us"], 2.5 + message / 450e3 + 2 * message * 3 / 3.35e6, delta=0.005)
 
+    def test_contexts_far_beyond_any_memory(self):
+        for context, tokens in (("512M", 512 << 20), ("1G", 1 << 30)):
+            row, = self.rows_of("--platform", "dgx-h100", "--nodes", "1", "--contexts", context, "--strategies", "tree")
+            self.assertEqual((row["peak_kv_bytes"], row["fits"]), (tokens // 8 * 16 * 128 * 2 * 2, False))
+
+    def test_what_a_rank_cannot_have_is_said_and_not_a_deadlock(self):
+        job = {"platform": json.loads(run("platforms", "cpu-1g").stdout), "num_ranks": 3, "num_heads": 4096, "num_kv_heads": 4096,
+               "head_dim": 1024, "kv_type": "f32", "context": 64 << 20, "batch": 1, "num_slots": 64, "strategy": "tree",
+               "ping_pong_bytes": []}
+        done = subprocess.run([pathlib.Path(PROGRAM).with_name("pando-simulator")], input=json.dumps(job), capture_output=True,
+                              text=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertRegex(done.stderr, r"\Asimulating the KV cache of [\d.]+ TiB is not possible here[^\n]*\n\Z")
+
     def test_large_messages_in_an_allreduce(self):
         row = self.rows_of("--platform", "cpu-10g", "--ranks", "8", "--batch", "64", "--contexts", "4K", "--strategies",
                            "allreduce")[0]
@@ -202,16 +219,33 @@ class CountTest(WithSimulatorTest):
 
     SHAPE = ("--kv-type", "f16", "--contexts", "5000", "--batch", "3")
 
-    def real(self, ranks, strategies, *args, mpi=False):
+    def real(self, ranks, strategies, *args, mpi=False, before=()):
         line = [PROGRAM, "bench", "decode", "--heads", "8", "--kv-heads", "2", "--head-dim", "64", *self.SHAPE, "--threads", "1",
                 "-r", "1", "--strategies", ",".join(strategies), "-o", "json", *args]
-        if mpi:
+        if before:
+            line = [*before, *line]
+        elif mpi:
             line = [sys.executable, "-B", MPIRUN[0], "--launcher", MPIRUN[1], "-n", str(ranks), *line]
         else:
             line += ["--ranks", str(ranks)]
         result = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads(result.stdout)
+
+    def test_across_hosts(self):
+        """Two ranks on each of three hosts, so that two-level has nodes to tell apart."""
+        hosts = [sys.executable, "-B", str(pathlib.Path(MPIRUN[0]).parents[1] / "hosts" / "run"), "--hosts", "3", "--"]
+        if len(MPIRUN) < 2 or subprocess.run([*hosts, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no MPI, or no network namespaces")
+        platform = {**json.loads(run("platforms", "cpu-10g").stdout), "ranks_per_node": 2}
+        strategies = PLANNED + COLLECTIVE
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "pairs.json"
+            file.write_text(json.dumps(platform), encoding="utf-8")
+            simulated = self.rows_of("--platform", str(file), "--shape", "8/2x64", *self.SHAPE, "--nodes", "3", "--strategies",
+                                     ",".join(strategies))
+        real = self.real(6, strategies, before=[*hosts, "mpirun", "-n", "6", "-N", "2"])
+        self.assert_same_counts(simulated, real)
 
     def assert_counted_as_simulated(self, ranks, strategies, mpi=False):
         simulated = self.rows_of("--platform", "dgx-h100", "--shape", "8/2x64", *self.SHAPE, "--ranks", str(ranks), "--strategies",
@@ -221,8 +255,11 @@ class CountTest(WithSimulatorTest):
         real = self.real(ranks, ["tree"], "--schedule", chosen, mpi=mpi) if mpi or chosen not in COLLECTIVE else []
         real += self.real(ranks, strategies, mpi=mpi)
         simulated = simulated[len(simulated) - len(real):]
+        self.assert_same_counts(simulated, real)
+
+    def assert_same_counts(self, simulated, real):
         for row, expected in zip(simulated, real, strict=True):
-            with self.subTest(ranks=ranks, mpi=mpi, strategy=row["strategy"]):
+            with self.subTest(ranks=row["ranks"], strategy=row["strategy"]):
                 for key in ["strategy", "schedule", *COUNTED]:
                     self.assertEqual(row[key], expected[key], key)
 
@@ -262,6 +299,7 @@ class EndBeforeItsTimeTest(WithSimulatorTest):
 
     def test_ctrl_c_keeps_what_is_done(self):
         self.assertEqual(json.loads(self.interrupt("-o", "jsonl"))["ranks"], 2)
+        self.assertEqual([row["ranks"] for row in json.loads(self.interrupt("-o", "json"))], [2])
         self.assertRegex(self.interrupt(), r"\| direct +\| direct")
         with tempfile.TemporaryDirectory() as folder:
             self.interrupt("-o", "csv", "--plot", f"{folder}/figure.svg")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds what platforms describe and the cost model predicts against simulations of the real code.
 
-    prediction_test.py PANDO PANDO_SIMULATOR PLATFORMS [unittest options]
+    prediction_test.py PANDO PANDO_SIMULATOR PLATFORMS MODEL_TRAFFIC [unittest options]
 """
 
 import concurrent.futures
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import unittest
 
-PANDO = SIMULATOR = ""
+PANDO = SIMULATOR = MODEL_TRAFFIC = ""
 PLATFORMS = pathlib.Path()
 
 SCHEDULES = ["butterfly", "two-level", "direct", "reduce-scatter", "allreduce"]
@@ -86,10 +86,42 @@ class PredictionTest(unittest.TestCase):
             chosen.add(results[(platform, ranks, (("num_heads", heads), ("strategy", "tree")))]["schedule"])
         self.assertGreaterEqual(len(chosen), 3, "a map on which the choice makes no difference proves nothing")
 
+    def test_the_chosen_schedule_is_about_the_fastest_on_coarse_maps(self):
+        for platform, ranks, batches in (("dgx-h100", "2,8,9,17,64", "1,64"), ("cpu-10g", "2,5,13,64", "1,256")):
+            run = subprocess.run([PANDO, "simulate", "--map", "--platform", platform, "--ranks", ranks, "--batches", batches, "-o",
+                                  "json"], capture_output=True, text=True, timeout=300, check=True)
+            rows = json.loads(run.stdout)
+            self.assertEqual(len(rows), len(ranks.split(",")) * len(batches.split(",")))
+            for row in rows:
+                with self.subTest(platform=platform, ranks=row["ranks"], batch=row["batch"], winner=row["winner"]):
+                    self.assertLessEqual(row["chosen_over_best"], 1.1)
+
+    def test_the_chosen_schedule_is_about_the_fastest_of_a_thousand_ranks(self):
+        # Direct would send a million messages, an allreduce takes gigabytes.
+        settings = {strategy: (("num_heads", 16), ("strategy", strategy))
+                    for strategy in ("tree", "butterfly", "two-level", "reduce-scatter")}
+        results = simulate_all([("dgx-h100", 1024, each) for each in settings.values()])
+        seconds = {strategy: results[("dgx-h100", 1024, each)]["step_seconds"] for strategy, each in settings.items()}
+        self.assertLessEqual(seconds["tree"], 1.1 * min(seconds.values()))
+
+    def test_a_model_sends_what_it_sends_for_real(self):
+        layers = {"num_layers": 2, "hidden_size": 128, "ffn_size": 192, "vocab_size": 512, "weight_type": "f32"}
+        for ranks, batch, strategy in itertools.product((2, 3, 4, 9), (1, 17), ("butterfly", "direct", "ring")):
+            with self.subTest(ranks=ranks, batch=batch, strategy=strategy):
+                real = subprocess.run([MODEL_TRAFFIC, str(ranks), str(batch), strategy], capture_output=True, text=True,
+                                      timeout=60, check=True)
+                counts = [tuple(map(int, line.split())) for line in real.stdout.splitlines()]
+                simulated = simulate("cpu-10g", ranks, layers=layers, num_heads=8, num_kv_heads=2, head_dim=16, context=6,
+                                     batch=batch, strategy=strategy)
+                self.assertEqual(len(counts), ranks)
+                self.assertEqual(simulated["messages_per_rank"], max(messages for messages, _ in counts))
+                self.assertEqual(simulated["bytes_per_rank"], max(size for _, size in counts))
+
     def test_a_plan_is_what_is_simulated(self):
         layers = {"num_layers": 30, "hidden_size": 576, "ffn_size": 1536, "vocab_size": 49152, "weight_type": "f16"}
         settings = (("num_heads", 9), ("num_kv_heads", 3), ("head_dim", 64), ("context", 131072))
-        for platform, ranks in (("dgx-h100", 1), ("dgx-h100", 8), ("dgx-h100", 16), ("cpu-10g", 2), ("cpu-10g", 16)):
+        for platform, ranks in (("dgx-h100", 1), ("dgx-h100", 8), ("dgx-h100", 16), ("cpu-10g", 2), ("cpu-10g", 16),
+                                ("cpu-10g", 3), ("cpu-100g", 24)):
             with self.subTest(platform=platform, ranks=ranks):
                 simulated = simulate(platform, ranks, layers=layers, **dict(settings))
                 run = subprocess.run([PANDO, "plan", "-m", "smollm2-135m", "-c", "128K", "--platform", platform, "--ranks",
@@ -104,5 +136,5 @@ class PredictionTest(unittest.TestCase):
 
 if __name__ == "__main__":
     PANDO, SIMULATOR = sys.argv[1], sys.argv[2]
-    PLATFORMS = pathlib.Path(sys.argv[3])
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
+    PLATFORMS, MODEL_TRAFFIC = pathlib.Path(sys.argv[3]), sys.argv[4]
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:])
