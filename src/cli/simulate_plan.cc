@@ -6,12 +6,14 @@
 
 #include "src/attention/attention_options.h"
 #include "src/base/errors.h"
+#include "src/base/printable.h"
 #include "src/cli/decimal_list.h"
 #include "src/cli/simulate_map.h"
 #include "src/cli/size_list.h"
 #include "src/planning/context_memory.h"
 #include "src/planning/platform_file.h"
 #include "src/planning/step_prediction.h"
+#include "src/reduction/canonical_tree.h"
 
 namespace pando::cli {
 namespace {
@@ -73,17 +75,33 @@ Result<Shared> ReadShared(const SimulateFlags& flags) {
   return shared;
 }
 
+// What is wrong with a number of nodes or ranks, and what there is.
+Status OnPlatform(const Status& status, const Platform& platform) {
+  const auto count = [](int number, const char* what) {
+    return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+  };
+  const std::string limit =
+      platform.max_ranks() > kMaxSlots ? fmt::format(", and at most {} ranks are simulated", kMaxSlots) : "";
+  return InvalidArgument("{}; {} has {} of {}{}", status.message(), Printable(platform.name),
+                         count(platform.max_nodes, "node"), count(platform.ranks_per_node, "rank"), limit);
+}
+
 Result<std::vector<int64_t>> ReadRanks(const SimulateFlags& flags, const Platform& platform) {
   if (!flags.ranks.empty() && !flags.nodes.empty()) {
     return InvalidArgument("--ranks {} and --nodes {}: give one of the two", flags.ranks, flags.nodes);
   }
+  const int64_t most_ranks = std::min<int64_t>(platform.max_ranks(), kMaxSlots);
   if (!flags.nodes.empty()) {
-    Result<std::vector<int64_t>> counts = ParseSizeList("--nodes", flags.nodes, {.min = 1, .max = platform.max_nodes});
-    if (!counts.ok()) return counts.status();
+    Result<std::vector<int64_t>> counts =
+        ParseSizeList("--nodes", flags.nodes, {.min = 1, .max = most_ranks / platform.ranks_per_node});
+    if (!counts.ok()) return OnPlatform(counts.status(), platform);
     for (int64_t& count : *counts) count *= platform.ranks_per_node;
     return counts;
   }
-  if (!flags.ranks.empty()) return ParseSizeList("--ranks", flags.ranks, {.min = 1, .max = platform.max_ranks()});
+  if (!flags.ranks.empty()) {
+    Result<std::vector<int64_t>> ranks = ParseSizeList("--ranks", flags.ranks, {.min = 1, .max = most_ranks});
+    return ranks.ok() ? ranks : OnPlatform(ranks.status(), platform);
+  }
   std::vector<int64_t> ranks;
   const int most = std::min(kDefaultMaxRanks, platform.max_ranks());
   for (int count = std::min(2, most); count <= most; count *= 2) ranks.push_back(count);
@@ -137,7 +155,7 @@ Status AddMemory(const Shared& shared, SimulationPoint& point) {
                                                     /*nodes_share_embeddings=*/false);
     if (!memory.ok()) return memory.status();
     point.kv_bytes = memory->kv;
-    point.other_bytes = memory->weights + memory->work;
+    point.other_bytes = memory->total() - memory->kv;
     return Status();
   }
   const KvShape shape = {.num_kv_heads = static_cast<uint64_t>(job.num_kv_heads),
@@ -246,7 +264,7 @@ Status ReadHow(const SimulateFlags& flags, SimulatePlan& plan) {
 Result<SimulatedShape> ParseSimulatedShape(std::string_view text) {
   constexpr SizeRange kRange = {.min = 1, .max = 1 << 12};
   const size_t times = text.find('x');
-  if (times == std::string_view::npos) {
+  if (times == std::string_view::npos || times == 0 || times + 1 == text.size()) {
     return InvalidArgument(
         "--shape has the value \"{}\": it must be heads x head dim, as in 16x128, or with KV heads, as in 32/8x128",
         text);

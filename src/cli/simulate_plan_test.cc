@@ -1,5 +1,6 @@
 #include "src/cli/simulate_plan.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,6 +37,9 @@ TEST(SimulatePlanTest, ShapesWithAndWithoutKvHeads) {
     const Result<SimulatedShape> shape = ParseSimulatedShape(text);
     ASSERT_FALSE(shape.ok()) << text;
     EXPECT_THAT(shape.status().message(), HasSubstr("--shape"));
+  }
+  for (const char* text : {"x", "16x", "x128"}) {
+    EXPECT_THAT(ParseSimulatedShape(text).status().message(), HasSubstr(fmt::format("\"{}\"", text)));
   }
 }
 
@@ -133,7 +137,13 @@ TEST(SimulatePlanTest, BadInputIsNamed) {
               }),
               HasSubstr("one of the two"));
   EXPECT_THAT(complaint([](SimulateFlags& flags) { flags.ranks = "1025"; }), HasSubstr("1 to 1024"));
-  EXPECT_THAT(complaint([](SimulateFlags& flags) { flags.nodes = "129"; }), HasSubstr("1 to 128"));
+  EXPECT_THAT(complaint([](SimulateFlags& flags) { flags.nodes = "129"; }),
+              HasSubstr("1 to 128 (K, M and G may follow it); dgx-h100 has 128 nodes of 8 ranks"));
+  EXPECT_THAT(complaint([](SimulateFlags& flags) {
+                flags.platform = "mi300x";
+                flags.nodes = "2";
+              }),
+              HasSubstr("it can only be 1; mi300x has 1 node of 8 ranks"));
   EXPECT_THAT(complaint([](SimulateFlags& flags) { flags.nodes = flags.ranks = "2"; }), HasSubstr("one of the two"));
   EXPECT_THAT(complaint([](SimulateFlags& flags) { flags.contexts = "0"; }), HasSubstr("--contexts"));
   EXPECT_THAT(complaint([](SimulateFlags& flags) { flags.shape = "16/3x128"; }), HasSubstr("3 KV heads"));

@@ -32,24 +32,27 @@ int TakeUnitShift(std::string_view& text) {
   return unit.value_or(0);
 }
 
+template <typename Number, typename... Format>
+std::optional<Number> ReadNumber(std::string_view text, Format... format) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, format...);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
 // Nothing where the text is no such number, and also where it does not fit 64 bits.
 std::optional<int64_t> ReadSize(std::string_view text) {
   const int shift = TakeUnitShift(text);
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   int64_t size = 0;
-  if (__builtin_mul_overflow(number, int64_t{1} << shift, &size)) return std::nullopt;
-  return size;
-}
-
-// The end of a range, which need not be reached and so need not be whole: "5.12M".
-std::optional<double> ReadLimit(std::string_view text) {
-  const int shift = TakeUnitShift(text);
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return std::ldexp(number, shift);
+  if (const std::optional<int64_t> whole = ReadNumber<int64_t>(text)) {
+    if (__builtin_mul_overflow(*whole, int64_t{1} << shift, &size)) return std::nullopt;
+    return size;
+  }
+  // "5.12M": whole bytes or tokens of it, as many as there are.
+  const std::optional<double> number = ReadNumber<double>(text, std::chars_format::fixed);
+  constexpr double kMost = 1e15;
+  if (shift == 0 || !number || !(std::ldexp(std::abs(*number), shift) < kMost)) return std::nullopt;  // not for nan
+  return static_cast<int64_t>(std::ldexp(*number, shift));
 }
 
 // "A..B" to `sizes`: A, 2 A, ...
@@ -57,16 +60,14 @@ Status AddDoublings(std::string_view option, std::string_view text, SizeRange ra
   const size_t dots = text.find("..");
   const Result<int64_t> first = ParseSize(option, text.substr(0, dots), range);
   if (!first.ok()) return first.status();
-  const std::optional<double> limit = ReadLimit(text.substr(dots + 2));
-  const bool is_reachable =
-      limit && *limit >= static_cast<double>(*first) && *limit <= static_cast<double>(range.max);  // not for nan
-  if (!is_reachable) {
+  const std::optional<int64_t> limit = ReadSize(text.substr(dots + 2));
+  if (!limit || *limit < *first || *limit > range.max) {
     return InvalidArgument(
         "{} has the range \"{}\": it must end with a number from {} to {} (K, M and G may follow it)", option, text,
         *first, range.max);
   }
   if (*first < 1) return InvalidArgument("{} has the range \"{}\": it must begin with at least 1", option, text);
-  for (int64_t size = *first; static_cast<double>(size) <= *limit; size *= 2) sizes.push_back(size);
+  for (int64_t size = *first; size <= *limit; size *= 2) sizes.push_back(size);
   return Status();
 }
 
@@ -75,6 +76,9 @@ Status AddDoublings(std::string_view option, std::string_view text, SizeRange ra
 Result<int64_t> ParseSize(std::string_view option, std::string_view text, SizeRange range) {
   const std::optional<int64_t> size = ReadSize(text);
   if (size && *size >= range.min && *size <= range.max) return *size;
+  if (range.min == range.max) {
+    return InvalidArgument("{} has the value \"{}\": it can only be {}", option, text, range.min);
+  }
   return InvalidArgument("{} has the value \"{}\": it must be a whole number from {} to {} (K, M and G may follow it)",
                          option, text, range.min, range.max);
 }

@@ -1,7 +1,8 @@
 // Whole numbers as people type them on a command line: "64K" is 65536, "8K,64K,256K" is a list, and so is "8K..64K,1M",
 // with 8K doubled while it is at most 64K.
 //
-// K is 1024, M is 1024 K, G is 1024 M; small letters too. A value that is not one of these, or is outside the range
+// K is 1024, M is 1024 K, G is 1024 M; small letters too. With one of them the number may have a fraction, "1.5K"; what
+// is left of the last byte or token is dropped. A value that is not one of these, or is outside the range
 // that the option allows, is an InvalidArgument that names the option, the value and what is allowed.
 #ifndef PANDO_SRC_CLI_SIZE_LIST_H_
 #define PANDO_SRC_CLI_SIZE_LIST_H_

@@ -17,6 +17,12 @@ TEST(SizeListTest, UnitsArePowersOf1024) {
   EXPECT_EQ(*ParseSize("--n", "1g"), 1 << 30);
 }
 
+TEST(SizeListTest, UnitsMayHaveFractions) {
+  EXPECT_EQ(*ParseSize("--n", "1.5K"), 1536);
+  EXPECT_EQ(*ParseSize("--n", "5.12M"), 5'368'709);
+  EXPECT_THAT(*ParseSizeList("--n", "0.5M..1.99M,.25k"), ElementsAre(1 << 19, 1 << 20, 256));
+}
+
 TEST(SizeListTest, ListKeepsItsOrder) {
   EXPECT_THAT(*ParseSizeList("--n", "64K,8k,1"), ElementsAre(65536, 8192, 1));
   EXPECT_THAT(*ParseSizeList("--n", "2"), ElementsAre(2));
@@ -28,11 +34,31 @@ TEST(SizeListTest, RangeIncludesBothEnds) {
   EXPECT_TRUE(ParseSize("--n", "1K", range).ok());
   EXPECT_FALSE(ParseSize("--n", "1", range).ok());
   EXPECT_FALSE(ParseSize("--n", "1025", range).ok());
+  EXPECT_THAT(ParseSize("--nodes", "2", {.min = 1, .max = 1}).status().message(), HasSubstr("it can only be 1"));
 }
 
 TEST(SizeListTest, WhatIsNoSizeIsRefusedByName) {
-  for (const char* text : {"", "K", "abc", "8KB", "8 K", " 8", "1.5K", "0", "-1", "+1", "0x10", "K8", "8\n",
-                           "99999999999999999999", "9223372036854775807K", "18014398509481985K"}) {
+  for (const char* text : {"",
+                           "K",
+                           "abc",
+                           "8KB",
+                           "8 K",
+                           " 8",
+                           "1.5",
+                           "0.0001K",
+                           "nanK",
+                           "infG",
+                           "1e3K",
+                           "1e999M",
+                           "0",
+                           "-1",
+                           "+1",
+                           "0x10",
+                           "K8",
+                           "8\n",
+                           "99999999999999999999",
+                           "9223372036854775807K",
+                           "18014398509481985K"}) {
     const Result<int64_t> size = ParseSize("--contexts", text);
     ASSERT_FALSE(size.ok()) << text;
     EXPECT_EQ(size.status().code(), StatusCode::kInvalidArgument);
