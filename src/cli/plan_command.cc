@@ -137,7 +137,8 @@ Status PrintPlan(const PlanRequest& request, const Cluster& cluster) {
                              .task = request.task,
                              .plan = *plan};
   const bool is_text = request.format == TableFormat::kMarkdown;
-  fmt::print("{}", is_text ? RenderPlanText(report) : RenderTable(PlanRows(report), request.format, "plan"));
+  fmt::print("{}",
+             is_text ? RenderPlanText(report) : RenderTable(PlanRows(report, request.format), request.format, "plan"));
   return Status();
 }
 

@@ -57,6 +57,18 @@ std::string ContextLine(const PlanReport& report) {
   return Line("context", line, kNameWidth);
 }
 
+// What the keys and values of all ranks would take in each type.
+std::string KvLine(const PlanReport& report) {
+  std::vector<std::string> types;
+  for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kQ8_0}) {
+    StepTask task = report.task;
+    task.kv_type = type;
+    const Result<RankMemory> memory = PredictMemory(report.model, task, /*num_ranks=*/1, /*ranks_per_node=*/1, false);
+    if (memory.ok()) types.push_back(fmt::format("{} in {}", Bytes(memory->kv), KvTypeName(type)));
+  }
+  return Line("KV cache", fmt::format("{}, on all ranks together", fmt::join(types, ", ")), kNameWidth);
+}
+
 std::string MachineLine(const PlanReport& report) {
   const std::string memory = Bytes(report.device.memory_bytes);
   const std::string speed = fmt::format("{:.4g} GB/s", report.device.memory_bytes_per_second / 1e9);
@@ -140,8 +152,12 @@ std::string_view Assumptions(const PlanReport& report) {
 
 }  // namespace
 
-std::vector<Row> PlanRows(const PlanReport& report) {
-  const auto gib = [](double bytes) { return Decimal{bytes / kGibi, 2}; };
+std::vector<Row> PlanRows(const PlanReport& report, TableFormat format) {
+  const auto gib = [](double bytes) { return Decimal{bytes / kGibi, 3}; };
+  const auto memory = [&](const char* name, double bytes) {
+    if (format == TableFormat::kMarkdown) return Field{fmt::format("{}_gib", name), gib(bytes)};
+    return Field{fmt::format("{}_bytes", name), std::llround(bytes)};
+  };
   const auto ms = [](double seconds) { return Decimal{seconds * 1e3, 3}; };
   std::vector<Row> rows;
   for (size_t i = 0; i < report.plan.steps.size(); ++i) {
@@ -150,9 +166,10 @@ std::vector<Row> PlanRows(const PlanReport& report) {
                     {"nodes", int64_t{step.num_nodes}},
                     {"slots", step.num_slots},
                     {"fits", step.fits ? "yes" : "no"},
-                    {"weights_gib", gib(step.memory.weights)},
-                    {"kv_gib", gib(step.memory.kv)},
-                    {"work_gib", gib(step.memory.work)},
+                    memory("weights", step.memory.weights),
+                    memory("kv", step.memory.kv),
+                    memory("states", step.memory.states),
+                    memory("activations", step.memory.activations),
                     {"weights_ms", ms(step.seconds.weights)},
                     {"kv_ms", ms(step.seconds.kv)},
                     {"merge_ms", ms(step.seconds.merge)},
@@ -166,9 +183,9 @@ std::vector<Row> PlanRows(const PlanReport& report) {
 }
 
 std::string RenderPlanText(const PlanReport& report) {
-  std::string text = ModelLine(report.model) + ContextLine(report) + MachineLine(report);
+  std::string text = ModelLine(report.model) + ContextLine(report) + KvLine(report) + MachineLine(report);
   text += fmt::format("\nOf one rank, in GiB, and of one token, in milliseconds:\n\n{}\n",
-                      RenderTable(PlanRows(report), TableFormat::kMarkdown));
+                      RenderTable(PlanRows(report, TableFormat::kMarkdown), TableFormat::kMarkdown));
   text += FitSentence(report);
   if (report.plan.recommended) text += RecommendSentence(report) + LimitSentence(report);
   return text + fmt::format("{}", Assumptions(report));

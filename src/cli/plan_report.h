@@ -22,9 +22,10 @@ struct PlanReport {
   ClusterPlan plan;
 };
 
-// One for each number of ranks. GiB, milliseconds per token (a step gives each sequence of the batch one), and tokens
-// per second of all sequences; "advice" is "fewest", "recommended", "fastest", several of them, or empty.
-std::vector<Row> PlanRows(const PlanReport& report);
+// One for each number of ranks. Memory in GiB for people and in bytes for programs, milliseconds per token (a step
+// gives each sequence of the batch one), and tokens per second of all sequences; "advice" is "fewest", "recommended",
+// "fastest", several of them, or empty.
+std::vector<Row> PlanRows(const PlanReport& report, TableFormat format);
 
 // The rows with what was asked above, and the answer below.
 std::string RenderPlanText(const PlanReport& report);

@@ -15,7 +15,10 @@ StepPrediction Step(int num_ranks, double weights_seconds, double gather_seconds
   return {.num_ranks = num_ranks,
           .num_nodes = (num_ranks + 7) / 8,
           .num_slots = 64,
-          .memory = {.weights = 3.0 * (1 << 30) / num_ranks, .kv = 2.0 * (1 << 30) / num_ranks, .work = 1 << 29},
+          .memory = {.weights = 3.0 * (1 << 30) / num_ranks,
+                     .kv = 2.0 * (1 << 30) / num_ranks,
+                     .states = 1 << 28,
+                     .activations = 1 << 28},
           .usable_bytes = 7.0 * (1 << 30),
           .fits = fits,
           .seconds = {.weights = weights_seconds, .kv = 1e-3, .merge = 2e-3, .gather = gather_seconds},
@@ -37,20 +40,23 @@ PlanReport Report() {
 }
 
 TEST(PlanRowsTest, HaveUnitsAndAdvice) {
-  const std::string csv = RenderTable(PlanRows(Report()), TableFormat::kCsv);
-  EXPECT_EQ(
-      csv,
-      "ranks,nodes,slots,fits,weights_gib,kv_gib,work_gib,weights_ms,kv_ms,merge_ms,gather_ms,ms_per_token,"
-      "tokens_per_s,schedule,advice\n"
-      "1,1,64,no,3.00,2.00,0.50,80.000,1.000,2.000,0.000,83.000,12.05,two-level,\n"
-      "8,1,64,yes,0.38,0.25,0.50,10.000,1.000,2.000,1.000,14.000,71.43,two-level,\"fewest, recommended, fastest\"\n"
-      "16,2,64,yes,0.19,0.12,0.50,5.000,1.000,2.000,8.000,16.000,62.50,two-level,\n");
+  const std::string csv = RenderTable(PlanRows(Report(), TableFormat::kCsv), TableFormat::kCsv);
+  EXPECT_EQ(csv,
+            "ranks,nodes,slots,fits,weights_bytes,kv_bytes,states_bytes,activations_bytes,weights_ms,kv_ms,merge_ms,"
+            "gather_ms,ms_per_token,"
+            "tokens_per_s,schedule,advice\n"
+            "1,1,64,no,3221225472,2147483648,268435456,268435456,80.000,1.000,2.000,0.000,83.000,12.05,two-level,\n"
+            "8,1,64,yes,402653184,268435456,268435456,268435456,10.000,1.000,2.000,1.000,14.000,71.43,two-level,"
+            "\"fewest, recommended, fastest\"\n"
+            "16,2,64,yes,201326592,134217728,268435456,268435456,5.000,1.000,2.000,8.000,16.000,62.50,two-level,\n");
 }
 
 TEST(RenderPlanTextTest, SaysWhatWasAskedAndTheAnswer) {
   const std::string text = RenderPlanText(Report());
   EXPECT_THAT(text, HasSubstr("llama-3.1-8b: 32 layers, 4096 wide, 32 heads and 8 KV heads of 128; weights 15.0 GiB"));
   EXPECT_THAT(text, HasSubstr("1M tokens, keys and values in f16; the model was trained for 128K"));
+  EXPECT_THAT(text, HasSubstr("256.0 GiB in f32, 128.0 GiB in f16, 128.0 GiB in bf16, 68.0 GiB in q8_0, on all ranks"));
+  EXPECT_THAT(text, HasSubstr("| weights_gib | kv_gib | states_gib | activations_gib |"));
   EXPECT_THAT(text, HasSubstr("grove: Many trunks"));
   EXPECT_THAT(text, HasSubstr("8.0 GiB of memory, read at 1500 GB/s, for each of up to 64 ranks"));
   EXPECT_THAT(text, HasSubstr("It fits on 8 ranks or more."));

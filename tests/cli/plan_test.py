@@ -79,6 +79,7 @@ class PlanTest(unittest.TestCase):
         text = self.output_of("plan", "--model", "llama-3.1-8b", "-c", "1M", "--platform", "dgx-h100", "--ranks", "1,2,8,16,64")
         for fact in (r"^model +llama-3\.1-8b: 32 layers, 4096 wide, 32 heads and 8 KV heads of 128; weights 15\.0 GiB",
                      r"^context +1M tokens, keys and values in f16; the model was trained for 128K$",
+                     r"^KV cache +256\.0 GiB in f32, 128\.0 GiB in f16, 128\.0 GiB in bf16, 68\.0 GiB in q8_0, on all ranks",
                      r"^platform +dgx-h100: ", r"^\| +1 \| +1 \| +64 \| no ", r"^\| +64 \| +8 \| +64 \| yes ",
                      r"^It fits on \d+ ranks or more\.$",
                      r"^Take \d+ ranks on \d nodes?, with --slots 64 and the schedule \S+: [\d.]+ ms per token, "
@@ -88,8 +89,8 @@ class PlanTest(unittest.TestCase):
     def test_a_sweep_finds_the_fewest_ranks_and_a_recommendation(self):
         rows = self.plan("-m", "llama-3.1-70b", "-c", "128K", "--platform", "mi300x")
         advice = {row["ranks"]: row["advice"] for row in rows}
-        self.assertEqual([row["fits"] for row in rows], ["yes" if row["weights_gib"] + row["kv_gib"] + row["work_gib"] <
-                                                         192e9 * 0.9 / 2**30 else "no" for row in rows])
+        self.assertEqual([row["fits"] for row in rows], ["yes" if row["weights_bytes"] + row["kv_bytes"] + row["states_bytes"] +
+                                                         row["activations_bytes"] <= 192e9 * 0.9 else "no" for row in rows])
         fewest = [ranks for ranks, text in advice.items() if "fewest" in text]
         self.assertEqual(fewest, [min(row["ranks"] for row in rows if row["fits"] == "yes")])
         self.assertEqual(sum("recommended" in text for text in advice.values()), 1)
@@ -107,6 +108,7 @@ class PlanTest(unittest.TestCase):
         self.assertAlmostEqual(rows[0]["weights_ms"], 1.23574e9 * 2 / 100e9 * 1e3, delta=0.05)
         self.assertAlmostEqual(rows[0]["kv_ms"], 65536 * 32768 / 100e9 * 1e3, delta=0.001)
         self.assertEqual(rows[0]["gather_ms"], 0)
+        self.assertEqual(rows[0]["kv_bytes"], 65536 * 32768)
 
     def test_formats_agree(self):
         args = ("-m", "smollm2-135m", "-c", "8K", "--platform", "cpu-10g", "--ranks", "1,4")
@@ -122,9 +124,9 @@ class PlanTest(unittest.TestCase):
         def one(*args):
             return self.plan("-m", "llama-3.1-8b", "-c", "32K", "--platform", "dgx-h100", "--ranks", "8", *args)[0]
         f16 = one()
-        self.assertAlmostEqual(one("--weight-type", "q8_0")["weights_gib"] / f16["weights_gib"], 34 / 64, places=2)
-        self.assertAlmostEqual(one("--kv-type", "f32")["kv_gib"] / f16["kv_gib"], 2, places=1)
-        self.assertAlmostEqual(one("--batch", "4")["kv_gib"] / f16["kv_gib"], 4, places=1)
+        self.assertAlmostEqual(one("--weight-type", "q8_0")["weights_bytes"] / f16["weights_bytes"], 34 / 64, places=2)
+        self.assertAlmostEqual(one("--kv-type", "f32")["kv_bytes"] / f16["kv_bytes"], 2, places=1)
+        self.assertAlmostEqual(one("--batch", "4")["kv_bytes"] / f16["kv_bytes"], 4, places=1)
         self.assertEqual(one("--schedule", "butterfly")["schedule"], "butterfly")
         self.assertLessEqual(f16["merge_ms"], one("--schedule", "butterfly")["merge_ms"])
 
