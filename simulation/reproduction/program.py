@@ -1,9 +1,19 @@
 """Runs the pando program and keeps what it said, so that the text can be written anew without measuring again."""
 
+import datetime
 import json
+import os
 import pathlib
 import subprocess
 import sys
+import time
+
+
+def machine():
+    """What this machine is, in words."""
+    lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "a processor without a name")
+    return f"{os.cpu_count()} cores of {model}"
 
 
 class Program:
@@ -14,16 +24,23 @@ class Program:
         self._folder = pathlib.Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._reuse = reuse
+        # Of all that was asked for: how long it took to make, and when.
+        self.seconds = 0
+        self.dates = set()
 
     def kept(self, name, make):
         """What `make` returned, now or in an earlier run."""
         file = self._folder / f"{name}.json"
-        if self._reuse and file.exists():
-            return json.loads(file.read_text())
-        print(f"  {name}", file=sys.stderr, flush=True)
-        made = make()
-        file.write_text(json.dumps(made, indent=1))
-        return made
+        if not (self._reuse and file.exists()):
+            print(f"  {name}", file=sys.stderr, flush=True)
+            start = time.monotonic()
+            made = make()
+            entry = {"date": datetime.date.today().isoformat(), "seconds": time.monotonic() - start, "made": made}
+            file.write_text(json.dumps(entry, indent=1), encoding="utf-8")
+        entry = json.loads(file.read_text(encoding="utf-8"))
+        self.seconds += entry["seconds"]
+        self.dates.add(entry["date"])
+        return entry["made"]
 
     def rows(self, *arguments, before=()):
         """The rows of a command with `-o json`. `before` is what starts it: mpirun on hosts, say."""

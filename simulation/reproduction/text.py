@@ -3,19 +3,19 @@
 
 def seconds(value):
     """With the unit that suits it."""
-    for unit, factor in (("s", 1), ("ms", 1e3), ("us", 1e6)):
-        if value * factor >= 1 or unit == "us":
+    for unit, factor in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
+        if value * factor >= 1 or unit == "µs":
             return f"{value * factor:.3g} {unit}"
     raise AssertionError
 
 
 def tokens(count):
-    """80000 as 80K, 5120000 as 5.12M."""
-    return f"{count / 1e6:g}M" if count >= 1e6 else f"{count / 1e3:g}K" if count >= 1e3 else f"{count:g}"
+    """In full: 64K is 65,536 wherever Pando says it, and the paper's counts are powers of ten."""
+    return f"{count:,}"
 
 
 def size(count):
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= factor:
             return f"{count / factor:.4g} {unit}"
     return f"{count:g} B"

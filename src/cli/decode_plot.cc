@@ -83,9 +83,8 @@ PlotFigure MakeDecodeFigure(const std::vector<MeasuredDecode>& rows) {
     figure.rows.push_back(
         {MakePanel(fmt::format("Time per step, {}", ranks), {"median time per step", 10, FormatMicroseconds}, of_ranks,
                    [](const DecodeBenchmarkRow& row) { return row.median_us; }),
-         MakePanel(fmt::format("Bytes sent per rank and step, {}", ranks),
-                   {"bytes sent per rank", 10, FormatDecimalBytes}, of_ranks,
-                   [](const DecodeBenchmarkRow& row) { return static_cast<double>(row.bytes_per_rank); })});
+         MakePanel(fmt::format("Bytes sent per rank and step, {}", ranks), {kBytesAxis, 10, FormatDecimalBytes},
+                   of_ranks, [](const DecodeBenchmarkRow& row) { return static_cast<double>(row.bytes_per_rank); })});
   }
   return figure;
 }

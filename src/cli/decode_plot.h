@@ -22,6 +22,9 @@ Status CheckPlotPath(const std::string& path);
 // The whole file or none.
 Status WritePlot(const std::string& path, const std::string& svg);
 
+// Of MPI's own collectives only the operands are known.
+inline constexpr const char* kBytesAxis = "bytes sent per rank (collectives: operands)";
+
 // A strategy looks the same in every figure.
 int LookOf(std::string_view strategy);
 

@@ -74,8 +74,8 @@ PlotFigure MakeSimulateFigure(const SimulatePlan& plan, const std::vector<Simula
     figure.rows.push_back(
         {MakePanel(fmt::format("Time per step, {}", title), {"simulated time per step", 10, FormatMicroseconds},
                    over_ranks, of_row, [](const SimulationResult& result) { return result.step_seconds * 1e6; }),
-         MakePanel(fmt::format("Bytes sent per rank and step, {}", title),
-                   {"bytes sent per rank", 10, FormatDecimalBytes}, over_ranks, of_row,
+         MakePanel(fmt::format("Bytes sent per rank and step, {}", title), {kBytesAxis, 10, FormatDecimalBytes},
+                   over_ranks, of_row,
                    [](const SimulationResult& result) { return static_cast<double>(result.bytes_per_rank); })});
   }
   return figure;

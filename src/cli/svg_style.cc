@@ -21,7 +21,7 @@ constexpr const char* kDownTriangle = "M0 4.4L4.2 -3.2L-4.2 -3.2z";
 constexpr std::array<Look, kNumPlotLooks> kLooks = {{
     {"#0b62c4", "#5aa9ff", "none", kCircle},
     {"#c92a3a", "#ff7b72", "none", kSquare},
-    {"#14804a", "#4fd08f", "7 3", kDiamond},
+    {"#14804a", "#4fd08f", "7 7", kDiamond},
     {"#b85c00", "#ffa657", "2 3", kTriangle},
     {"#5f6773", "#a6b0bd", "8 3 2 3", kDownTriangle},
     {"#6f42c1", "#b99bff", "7 3", kCircle},
