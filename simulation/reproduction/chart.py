@@ -8,9 +8,9 @@ _PANEL_WIDTH = 300
 _PANEL_HEIGHT = 240
 _LEFT = 76
 _TOP = 96
-_GAP = 62
+_GAP = 76
 _BOTTOM = 92
-_RIGHT = 34
+_RIGHT = 42
 
 _CIRCLE = "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z"
 _SQUARE = "M-3.2 -3.2h6.4v6.4h-6.4z"
@@ -37,7 +37,8 @@ def _style():
         ".panel-title { font-size: 13px; font-weight: 600; }", ".quiet { opacity: 0.75; }",
         ".grid { stroke: currentColor; stroke-opacity: 0.14; }",
         ".frame { stroke: currentColor; stroke-opacity: 0.55; fill: none; }", ".line { fill: none; stroke-width: 2; }",
-        *light, ".line.other { stroke-width: 1.2; stroke-dasharray: 1.5 3; }", ".pale { fill-opacity: 0.45; }",
+        *light, ".line.s-tree { stroke-width: 4.5; }",  # drawn first: seen below others that lie on it
+        ".line.other { stroke-width: 1.2; stroke-dasharray: 1.5 3; }", ".pale { fill-opacity: 0.45; }",
         "@media (prefers-color-scheme: dark) {", "svg { color: #e6edf3; }", ".paper, .hollow { fill: #0d1117; }", *dark,
         "}", "</style>"])
 

@@ -48,7 +48,7 @@ the time of tree. That number rests on two things and is no prediction of the pa
   {text.seconds(hop_bytes / 50e9)}, 127 times. A ring that cut this shard in eight and used all ports of the node would take
   {text.seconds(hop_bytes / 400e9)} for the hop, about an eighth, and the ratio would be about {ratio / 8:.0f}x.
 - *Tree without software.* Reading 1/128 of the cache and a handful of small messages take {text.seconds(time[16, last, "tree"] / 1e6)}. The paper
-  measured three NCCL collectives and a framework around them. Our guess: such a fixed part dominates tree's time and hardly
+  measured three NCCL collectives and the software around them. Our guess: such a fixed part dominates tree's time and hardly
   matters to ring's, and so shrinks the ratio.
 
 Against **direct** reduction, the baseline that tree

@@ -1,5 +1,6 @@
 """The paper's memory figure and the communication volume, measured by running both strategies on this machine."""
 
+import chart
 import paper
 import text
 

@@ -46,6 +46,7 @@ void AddStyle(SvgWriter& out) {
     out.Add(".s{0} {{ stroke: {1}; }} .m{0}, text.m{0} {{ fill: {1}; }} .line.s{0} {{ stroke-dasharray: {2}; }}", i,
             kLooks[i].light, kLooks[i].dashes);
   }
+  out.Add(".line.s0 {{ stroke-width: 4.5; }}");  // tree's, which is drawn first: seen below others that lie on it
   out.Add("@media (prefers-color-scheme: dark) {{");
   out.Add("svg {{ color: #e6edf3; }}");
   out.Add(".paper, .on-look {{ fill: #0d1117; }}");
