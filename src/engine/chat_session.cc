@@ -72,7 +72,7 @@ Status ChatSession::Restart() {
   return Status();
 }
 
-Status ChatSession::Unsay(Status why) {
+Status ChatSession::Unsay(const Status& why) {
   messages_.pop_back();
   const Status status = Restart();
   return why.ok() ? status : why;

@@ -91,7 +91,7 @@ class ChatSession {
   Result<std::string> Answer(const ChatCallbacks& callbacks, int64_t& num_tokens);
   // After a turn that came to nothing: as if it had not been said. What was read of it cannot be taken back, so the
   // chat is read again with the next turn. Returns `why`, or what went wrong here.
-  Status Unsay(Status why);
+  Status Unsay(const Status& why);
   GeneratorTimes AllTimes() const;
 
   Engine& engine_;

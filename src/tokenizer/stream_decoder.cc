@@ -33,7 +33,7 @@ StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, const StreamDecoderOpti
 std::string StreamDecoder::Push(int32_t token) {
   held_ += pieces_.Push(token);
   const size_t complete = CompletePrefix(held_);
-  std::string text = ReplaceInvalidUtf8(std::string_view(held_).substr(0, complete));
+  std::string text = ReplaceInvalidUtf8({held_.data(), complete});
   held_.erase(0, complete);
   return text;
 }
