@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/errors.h"
+#include "src/base/printable.h"
 
 namespace pando {
 namespace {
@@ -25,6 +26,7 @@ constexpr uint64_t kMaxContext = uint64_t{1} << 40;
 constexpr uint64_t kMaxVocabulary = uint64_t{1} << 30;
 // In radians per token: far above what any model has, 1, and low enough for the angle of any position to be exact.
 constexpr double kMaxFrequency = 1024;
+constexpr size_t kMaxShownBytes = 60;  // of a text from the file, in an error
 
 // Reads keys of one architecture ("llama.block_count") and keeps the first complaint.
 class KeyReader {
@@ -97,8 +99,9 @@ RopeScaling ReadScaling(KeyReader& keys) {
   if (name == "none") return RopeScaling::kNone;
   if (name == "linear") return RopeScaling::kLinear;
   if (name == "yarn") return RopeScaling::kYarn;
-  keys.Fail(InvalidArgument(
-      "rope scaling '{}' is not known: it must be none, linear or yarn; --rope-scaling sets another", name));
+  keys.Fail(
+      InvalidArgument("rope scaling '{}' is not known: it must be none, linear or yarn; --rope-scaling sets another",
+                      Printable(name, kMaxShownBytes)));
   return RopeScaling::kNone;
 }
 
@@ -194,7 +197,8 @@ Result<Architecture> FindArchitecture(std::string_view name) {
     if (architecture.name == name) return architecture;
     names.push_back(architecture.name);
   }
-  return InvalidArgument("architecture '{}' is not supported: it must be one of {}", name, fmt::join(names, ", "));
+  return InvalidArgument("architecture '{}' is not supported: it must be one of {}", Printable(name, kMaxShownBytes),
+                         fmt::join(names, ", "));
 }
 
 Result<ModelConfig> ReadModelConfig(const GgufFile& file, const RopeOverrides& overrides) {

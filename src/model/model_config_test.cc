@@ -199,6 +199,9 @@ TEST(ModelConfigTest, ReadsScaling) {
   EXPECT_EQ(yarn.beta_slow, 1);
   tiny.keys["rope.scaling.type"] = std::string("longrope");
   EXPECT_THAT(ConfigComplaint(tiny), AllOf(HasSubstr("'longrope'"), HasSubstr("none, linear or yarn")));
+  tiny.keys["rope.scaling.type"] = "\x1b[2J" + std::string(5000, 'x');
+  EXPECT_THAT(ConfigComplaint(tiny), HasSubstr("'\\x1b[2Jxx"));
+  EXPECT_LT(ConfigComplaint(tiny).size(), 500u);
 }
 
 TEST(ModelConfigTest, ReadsTheOldKeyOfLinearScaling) {
