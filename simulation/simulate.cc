@@ -30,7 +30,9 @@ SimulationResult Summarise(const std::vector<SimulationResult>& of_ranks) {
   const double step_seconds = std::ranges::max_element(of_ranks, {}, &SimulationResult::step_seconds)->step_seconds;
   SimulationResult result = *std::ranges::max_element(
       of_ranks, {}, [](const SimulationResult& each) { return each.weight_seconds + each.kv_seconds; });
-  result.merge_seconds += step_seconds - result.step_seconds;
+  // A step ends with a merge, or with the gather of the logits.
+  double& last_part = result.gather_seconds > 0 ? result.gather_seconds : result.merge_seconds;
+  last_part += step_seconds - result.step_seconds;
   result.step_seconds = step_seconds;
   for (const SimulationResult& each : of_ranks) {
     result.messages_per_rank = std::max(result.messages_per_rank, each.messages_per_rank);

@@ -145,7 +145,7 @@ class DocumentTest(unittest.TestCase):
                 self.assertEqual(measured, simulated, row)
 
     def test_says_where_and_when_it_was_measured(self):
-        self.assertRegex(self.document, r"\*\*Measured here\*\* means: on one machine, \d+ cores of .+, on \d{4}-\d\d-\d\d")
+        self.assertTrue(re.search(r"\*\*Measured here\*\* means: on one machine, \d+ cores of .+, on \d{4}-\d\d-\d\d", self.document))
 
 
 if __name__ == "__main__":
