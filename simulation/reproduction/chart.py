@@ -38,8 +38,8 @@ def _style():
         ".grid { stroke: currentColor; stroke-opacity: 0.14; }",
         ".frame { stroke: currentColor; stroke-opacity: 0.55; fill: none; }", ".line { fill: none; stroke-width: 2; }",
         *light, ".line.s-tree { stroke-width: 4.5; }",  # drawn first: seen below others that lie on it
-        ".line.other { stroke-width: 1.2; stroke-dasharray: 1.5 3; }", ".pale { fill-opacity: 0.45; }",
-        "@media (prefers-color-scheme: dark) {", "svg { color: #e6edf3; }", ".paper, .hollow { fill: #0d1117; }", *dark,
+        ".line.other, .line.fit { stroke-width: 1.2; stroke-dasharray: 1.5 3; }", ".line.fit { stroke: currentColor; }", ".pale { fill-opacity: 0.45; }",
+        "@media (prefers-color-scheme: dark) {", "svg { color: #e6edf3; }", ".paper, .hollow { fill: #0d1117; }", *dark, ".line.fit { stroke: currentColor; }",
         "}", "</style>"])
 
 
@@ -58,6 +58,10 @@ def _look(name):
 
 def _is_other(name):
     return "," in name
+
+
+def _kind(name):
+    return " fit" if name.endswith("fit") else " other" if _is_other(name) else ""
 
 
 def _marker(name, x, y):
@@ -119,16 +123,14 @@ def _frame(left, axes, panel, x_label, x_text, y_text):
 def _line(axes, name, line):
     places = [(axes.x(x), axes.y(y)) for x, y in line]
     path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    kind = " other" if _is_other(name) else ""
-    return [f'<path class="line s-{_look(name)}{kind}" d="M{path}"><title>{escape(name)}</title></path>',
+    return [f'<path class="line s-{_look(name)}{_kind(name)}" d="M{path}"><title>{escape(name)}</title></path>',
             *(_marker(name, x, y) for x, y in places)]
 
 
 def _legend(names, y):
     parts, x = [], _LEFT
     for name in names:
-        kind = " other" if _is_other(name) else ""
-        parts.append(f'<path class="line s-{_look(name)}{kind}" d="M{x} {y - 4}h26"/>')
+        parts.append(f'<path class="line s-{_look(name)}{_kind(name)}" d="M{x} {y - 4}h26"/>')
         parts.append(_marker(name, x + 13, y - 4))
         parts.append(f'<text x="{x + 32}" y="{y}">{escape(name)}</text>')
         x += 32 + 7 * len(name) + 20
