@@ -38,8 +38,10 @@ def _style():
         ".grid { stroke: currentColor; stroke-opacity: 0.14; }",
         ".frame { stroke: currentColor; stroke-opacity: 0.55; fill: none; }", ".line { fill: none; stroke-width: 2; }",
         *light, ".line.s-tree { stroke-width: 4.5; }",  # drawn first: seen below others that lie on it
-        ".line.other, .line.fit { stroke-width: 1.2; stroke-dasharray: 1.5 3; }", ".line.fit { stroke: currentColor; }", ".pale { fill-opacity: 0.45; }",
-        "@media (prefers-color-scheme: dark) {", "svg { color: #e6edf3; }", ".paper, .hollow { fill: #0d1117; }", *dark, ".line.fit { stroke: currentColor; }",
+        ".line.other, .line.fit { stroke-width: 1.2; stroke-dasharray: 1.5 3; }",
+        ".line.fit { stroke: currentColor; }", ".pale { fill-opacity: 0.45; }",
+        "@media (prefers-color-scheme: dark) {", "svg { color: #e6edf3; }", ".paper, .hollow { fill: #0d1117; }", *dark,
+        ".line.fit { stroke: currentColor; }",
         "}", "</style>"])
 
 

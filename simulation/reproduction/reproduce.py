@@ -64,7 +64,8 @@ def parse():
     parser.add_argument("--docs", default=_ROOT / "docs", help="where reproduction.md and figures/ go")
     parser.add_argument("--kept", default=_ROOT / "build/reproduction", help="where results are kept")
     parser.add_argument("--reuse", action="store_true", help="take results that are kept")
-    parser.add_argument("--only", default=",".join(_SECTIONS), help="sections to print, with figures beside what is kept, instead of writing the document")
+    parser.add_argument("--only", default=",".join(_SECTIONS),
+                        help="sections to print, with figures beside what is kept, instead of writing the document")
     return parser.parse_args()
 
 
