@@ -278,7 +278,7 @@ TEST(ParseGgufTest, RefusesTensorsOfWrongShape) {
   EXPECT_THAT(refusal(0, {big, big, big, big}), HasSubstr("2^62"));
   EXPECT_THAT(refusal(0, {~uint64_t{0}}), HasSubstr("2^62"));
   EXPECT_THAT(refusal(0, {uint64_t{1} << 62}), HasSubstr("2^62"));
-  EXPECT_THAT(refusal(12, {255}), AllOf(HasSubstr("255 columns"), HasSubstr("256 values of a Q4_K block")));
+  EXPECT_THAT(refusal(12, {255}), AllOf(HasSubstr("255 columns"), HasSubstr("256 values of a block of Q4_K")));
   EXPECT_THAT(refusal(4, {32}), HasSubstr("type 4"));
   EXPECT_THAT(refusal(1000, {32}), HasSubstr("type 1000"));
   EXPECT_THAT(refusal(0, {uint64_t{1} << 59}), HasSubstr("are missing"));
