@@ -95,10 +95,8 @@ void AddModelOptions(CLI::App& app, ModelFlags& flags) {
   AddTextOption(app, "--kv-type", "TYPE", flags.kv_type, "How keys and values are stored: f32, f16, bf16, q8_0");
   AddTextOption(app, "--cache-type-k", "TYPE", flags.k_type, "The same for keys alone (-ctk)");
   AddTextOption(app, "--cache-type-v", "TYPE", flags.v_type, "The same for values alone (-ctv)");
-  AddTextOption(
-      app, "--attention", "NAME", flags.attention,
-      fmt::format("How the ranks' attention meets: tree (the best schedule for the links), one of {}, or ring",
-                  ScheduleNames()));
+  AddTextOption(app, "--attention", "NAME", flags.attention,
+                fmt::format("Merged by tree, {} or ring", ScheduleNames()));
   AddTreeAndRopeOptions(app, flags);
 }
 
