@@ -23,7 +23,7 @@ constexpr double kMessageBytes = 1.6e3;  // one that is under way
 // Larger buffers are hollow.
 constexpr double kLargestBuffer = 1 << 20;
 
-constexpr double kPageBytes = 80;  // what is known of a page, and who has it
+constexpr double kPageBytes = 48;  // what is known of a page, and who has it
 
 // What the ranks will do: of `tree`, what the planner finds.
 std::string StrategyOf(const SimulationJob& job) {

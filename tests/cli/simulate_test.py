@@ -63,7 +63,7 @@ class WithoutSimulatorTest(SimulateTest):
                 ([*here, "--nodes", "1..129"], "--nodes.*1..129.*128"),
                 ([*here, "--nodes", "1", "--ranks", "2"], "one of the two"),
                 (["--platform", "mi300x", "--nodes", "2"], "--nodes.*can only be 1; mi300x has 1 node of 8 ranks"),
-                ([*here, "--contexts", "1024G", "--strategies", "tree"], "tree: simulating this takes about [\\d.]+ TiB of memory"),
+                ([*here, "--contexts", "1024G", "--strategies", "tree"], "tree: simulating this takes about [\\d.]+ [GT]iB of memory"),
                 ([*here, "--shape", "16"], "--shape"),
                 ([*here, "--shape", "x"], "--shape has the value \"x\": it must be heads x head dim"),
                 ([*here, "--shape", "16/5x128"], "16 heads cannot share 5 KV heads"),
