@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "src/planning/platform_file.h"
+#include "src/planning/step_prediction.h"
 
 namespace pando::cli {
 namespace {
@@ -15,6 +16,7 @@ SimulationJob Job(const std::string& strategy, int num_ranks, int64_t batch = 1,
   job.platform = *FindPlatform("dgx-h100");
   job.strategy = strategy;
   job.num_ranks = num_ranks;
+  job.num_slots = SlotsFor(num_ranks);
   job.batch = batch;
   job.context = context;
   return job;
