@@ -4,25 +4,33 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "src/base/errors.h"
+
 namespace pando {
 namespace {
 
-// As it travels: long sentences lose their end.
+// As it travels: long texts lose their end.
+using Text = std::array<char, 500>;
+
+Text TextOf(std::string_view from) {
+  Text text{};
+  std::copy_n(from.data(), std::min(from.size(), text.size() - 1), text.data());
+  return text;
+}
+
 struct Answer {
   StatusCode code = StatusCode::kOk;
-  std::array<char, 500> message{};
+  Text message{};
 };
 
 }  // namespace
 
 Status Agree(Transport& transport, const Status& mine) {
-  Answer answer{mine.code(), {}};
-  std::memcpy(answer.message.data(), mine.message().data(), std::min(mine.message().size(), answer.message.size() - 1));
+  const Answer answer{mine.code(), TextOf(mine.message())};
   std::vector<Answer> answers(static_cast<size_t>(transport.size()));
   if (Status status =
           transport.AllGather(std::as_bytes(std::span(&answer, 1)), std::as_writable_bytes(std::span(answers)));
@@ -34,6 +42,19 @@ Status Agree(Transport& transport, const Status& mine) {
       std::find_if(answers.begin(), answers.end(), [](const Answer& a) { return a.code != StatusCode::kOk; });
   if (bad == answers.end()) return Status();
   return Status(bad->code, fmt::format("rank {}: {}", bad - answers.begin(), bad->message.data()));
+}
+
+Status AgreeOnOptions(Transport& transport, std::string_view mine) {
+  const Text text = TextOf(mine);
+  std::vector<Text> texts(static_cast<size_t>(transport.size()));
+  if (Status status = transport.AllGather(std::as_bytes(std::span(text)), std::as_writable_bytes(std::span(texts)));
+      !status.ok()) {
+    return status;
+  }
+  const auto other = std::ranges::find_if(texts, [&](const Text& each) { return each != texts.front(); });
+  if (other == texts.end()) return Status();
+  return InvalidArgument("rank {} was started with {} and rank 0 with {}: start all ranks with the same options",
+                         other - texts.begin(), other->data(), texts.front().data());
 }
 
 }  // namespace pando

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/attention/agreement.h"
 #include "src/attention/communicator_state.h"
 #include "src/attention/measure_schedules.h"
 #include "src/base/errors.h"
@@ -146,12 +147,20 @@ Status AddSchedules(Communicator& communicator, const TopologyRequest& request, 
   return Status();
 }
 
+std::string DescribeRequest(const TopologyRequest& request) {
+  return fmt::format("--slots {} --heads {} --head-dim {} --batch {}{}", request.num_slots, request.num_heads,
+                     request.head_dim, request.batch,
+                     request.weights.empty() ? "" : fmt::format(" --weights {}", fmt::join(request.weights, ",")));
+}
+
 // On every rank.
 Result<TopologyReport> GatherReport(Communicator& communicator, const TopologyRequest& request) {
   TopologyReport report = {.transport = std::string(communicator.transport()),
                            .num_heads = request.num_heads,
                            .head_dim = request.head_dim,
                            .batch = request.batch};
+  if (Status status = AgreeOnOptions(*StateOf(communicator).transport, DescribeRequest(request)); !status.ok())
+    return status;
   Result<std::vector<SlotRange>> ownership = OwnershipOf(request, StateOf(communicator).order);
   if (!ownership.ok()) return ownership.status();
   Result<CostModel> costs = MeasuredCosts(communicator, *ownership);
