@@ -64,7 +64,7 @@ HWY_INLINE void MultiplyAddPairsTo(IntVec& acc, IntVec a, IntVec b) {
 // `bytes` were read that are no products: as many are prefetched. A page's scales are few, but lines that nobody asked
 // for hold up all others (two threads: 25 GB/s of q8_0 without, 29 with).
 HWY_INLINE void PrefetchBeside(size_t bytes, const std::byte*& prefetch) {
-  for (size_t at = 0; at < bytes; at += 64) PrefetchLine(prefetch + at);
+  PrefetchBytes(prefetch, bytes);
   prefetch += bytes;
 }
 

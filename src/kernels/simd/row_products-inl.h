@@ -27,10 +27,6 @@ namespace HWY_NAMESPACE {
 // so many lines under way (on Zen 4 with two threads that was the faster by a third).
 constexpr size_t kPrefetchAhead = 12 << 10;
 
-HWY_INLINE void PrefetchBytes(const std::byte* from, size_t bytes) {
-  for (size_t at = 0; at < bytes; at += 64) PrefetchLine(from + at);
-}
-
 // 32 columns of eight rows: of rows i and i + 4 in low[i], high[i].
 struct RowBytes {
   __m256i low[4];
