@@ -82,6 +82,8 @@ Status SaveShards(Transport& transport, const KvCache& cache, const std::string&
   std::error_code error;
   if (Status status = Agree(transport, WriteSnapshot(cache, written, part)); !status.ok()) {
     std::filesystem::remove(written, error);
+    // Whoever hears of the failure finds no part left, whatever rank asks.
+    static_cast<void>(Agree(transport, Status()));
     return status;
   }
   std::filesystem::rename(written, path, error);
