@@ -31,6 +31,7 @@ def build(fuzzer, folder, c_compiler, cxx_compiler):
     # The library alone, and of it only what the fuzzer links.
     off = [f"-DPANDO_{name}=OFF" for name in ("BUILD_TESTS", "BUILD_PROGRAM", "BUILD_EXAMPLES", "WITH_MPI")]
     subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+                    "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1", "-DCMAKE_UNITY_BUILD=ON",
                     f"-DCMAKE_C_COMPILER={c_compiler}", f"-DCMAKE_CXX_COMPILER={cxx_compiler}", "-DPANDO_BUILD_FUZZERS=ON",
                     f"-DPANDO_SANITIZE={SANITIZERS}", *off], check=True)
     subprocess.run(["cmake", "--build", folder, "--target", f"{fuzzer}_fuzzer"], check=True)
