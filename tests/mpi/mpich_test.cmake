@@ -16,8 +16,8 @@ if(NOT mpicxx OR NOT mpiexec)
   return()
 endif()
 
-run(${CMAKE_COMMAND} -G Ninja -S ${SOURCE_DIR} -B ${WORK_DIR} -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=${CXX}
-    -DPANDO_WERROR=ON -DPANDO_BUILD_PROGRAM=OFF -DPANDO_BUILD_EXAMPLES=OFF
+run(${CMAKE_COMMAND} -G Ninja -S ${SOURCE_DIR} -B ${WORK_DIR} -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON
+    -DCMAKE_CXX_COMPILER=${CXX} -DPANDO_WERROR=ON -DPANDO_BUILD_PROGRAM=OFF -DPANDO_BUILD_EXAMPLES=OFF
     -DPANDO_WITH_MPI=ON -DMPI_CXX_COMPILER=${mpicxx} -DMPIEXEC_EXECUTABLE=${mpiexec})
 run(${CMAKE_COMMAND} --build ${WORK_DIR} --target mpi_transport_test)
 # MPICH's ranks spin inside its collectives: with more ranks than cores they are slow, so few are enough.
