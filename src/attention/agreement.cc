@@ -22,6 +22,25 @@ Text TextOf(std::string_view from) {
   return text;
 }
 
+// Each begins with a '-', but for what may come before the first.
+std::vector<std::string_view> SplitOptions(std::string_view text) {
+  std::vector<std::string_view> options;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(" -", begin), text.size());
+    options.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return options;
+}
+
+// The options of `text` that `other` has not, or not so; all of them where that would be none.
+std::string OptionsBeside(std::string_view other, std::string_view text) {
+  const std::vector<std::string_view> others = SplitOptions(other);
+  std::vector<std::string_view> options = SplitOptions(text);
+  std::erase_if(options, [&](std::string_view option) { return std::ranges::count(others, option) > 0; });
+  return options.empty() ? std::string(text) : fmt::format("{}", fmt::join(options, " "));
+}
+
 struct Answer {
   StatusCode code = StatusCode::kOk;
   Text message{};
@@ -54,7 +73,8 @@ Status AgreeOnOptions(Transport& transport, std::string_view mine) {
   const auto other = std::ranges::find_if(texts, [&](const Text& each) { return each != texts.front(); });
   if (other == texts.end()) return Status();
   return InvalidArgument("rank {} was started with {} and rank 0 with {}: start all ranks with the same options",
-                         other - texts.begin(), other->data(), texts.front().data());
+                         other - texts.begin(), OptionsBeside(texts.front().data(), other->data()),
+                         OptionsBeside(other->data(), texts.front().data()));
 }
 
 }  // namespace pando

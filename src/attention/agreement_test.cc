@@ -37,6 +37,20 @@ TEST(AgreeOnOptionsTest, NamesTheRankThatHasOthers) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
+TEST(AgreeOnOptionsTest, SaysWhatDiffersAndNothingElse) {
+  const auto answer = [](std::string first, std::string other) {
+    return RunInProcess(2, {}, [&](Communicator& communicator) {
+      return AgreeOnOptions(*StateOf(communicator).transport, communicator.rank() == 0 ? first : other);
+    });
+  };
+  EXPECT_THAT(answer("a model -b 1 --heads 16 -c 3", "a model -b 1 --heads 1 -c 4").message(),
+              StartsWith("rank 1 was started with --heads 1 -c 4 and rank 0 with --heads 16 -c 3:"));
+  EXPECT_THAT(answer("a model -b 1", "b model -b 1").message(),
+              StartsWith("rank 1 was started with b model and rank 0 with a model:"));
+  EXPECT_THAT(answer("-b 1", "-b 1 --weights 1,2").message(),
+              StartsWith("rank 1 was started with --weights 1,2 and rank 0 with -b 1:"));
+}
+
 TEST(AgreeOnOptionsTest, LongTextsLoseTheirEnd) {
   Communicator alone = Communicator::Alone();
   EXPECT_TRUE(AgreeOnOptions(*StateOf(alone).transport, std::string(10000, 'x')).ok());

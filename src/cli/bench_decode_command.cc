@@ -49,6 +49,15 @@ Examples:
 Under mpirun the processes are the ranks:
   mpirun -n 4 pando bench decode --contexts 64K)";
 
+// What decides which messages ranks send, and how often.
+std::string DescribeFlags(const BenchDecodeFlags& flags) {
+  return fmt::format(
+      "--strategies {} --schedule {} --contexts {} --heads {} --kv-heads {} --head-dim {} --batch {} --kv-type {} "
+      "--repeats {} --budget {}",
+      flags.strategies, flags.schedule, flags.contexts, flags.heads, flags.kv_heads, flags.head_dim, flags.batch,
+      flags.kv_type, flags.repeats, flags.budget);
+}
+
 // Runs a plan; what was measured so far is there at any time, on rank 0.
 class DecodeBench {
  public:
@@ -67,10 +76,11 @@ class DecodeBench {
   // found impossible becomes the outcome, and they part in peace.
   Status RunOnRank(Communicator& communicator) {
     const bool is_first = communicator.rank() == 0;
-    if (!flags_.plot.empty()) {
-      const Status status = Agree(*StateOf(communicator).transport, is_first ? CheckPlotPath(flags_.plot) : Status());
-      if (!status.ok()) return Conclude(is_first, status);
-    }
+    Transport& transport = *StateOf(communicator).transport;
+    if (Status status = AgreeOnOptions(transport, DescribeFlags(flags_)); !status.ok())
+      return Conclude(is_first, status);
+    const Status plot = is_first && !flags_.plot.empty() ? CheckPlotPath(flags_.plot) : Status();
+    if (Status status = Agree(transport, plot); !status.ok()) return Conclude(is_first, status);
     for (const DecodeBenchmarkOptions& run : plan_.runs) {
       if (Status status = CheckDecodeMemory(communicator, run); !status.ok()) return Conclude(is_first, status);
       Result<std::vector<DecodeBenchmarkRow>> rows = RunDecodeBenchmark(communicator, run, [&](std::string_view what) {

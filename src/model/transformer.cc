@@ -1,5 +1,7 @@
 #include "src/model/transformer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -81,6 +83,21 @@ int64_t DefaultStepTokens(const Transport& transport) {
   return std::clamp(kMachineTokens / most_ranks, kLeastTokens, kMostTokens);
 }
 
+// What must be the same on all ranks: what they send follows from it, and what comes out.
+std::string DescribeOptions(const Model& model, const TransformerOptions& options) {
+  const ModelConfig& config = model.config();
+  const RopeRule& rope = config.rope;
+  const char* scaling = rope.scaling == RopeScaling::kNone   ? "none"
+                        : rope.scaling == RopeScaling::kYarn ? "yarn"
+                                                             : "linear";
+  return fmt::format(
+      "the model '{}' ({} layers of {} and {}, {} tokens, {} bytes) -b {} -ctk {} -ctv {} --attention {} --slots {} "
+      "--rope-scaling {} --rope-scale {} --rope-freq-base {} --yarn-orig-ctx {} --chunk-tokens {}",
+      config.name, config.num_layers, config.hidden, config.ffn, config.vocabulary, model.bytes_per_token(),
+      options.max_tokens, KvTypeName(options.k_type), KvTypeName(options.v_type), options.strategy,
+      options.tree.num_slots, scaling, rope.factor, rope.base, rope.original_context, options.tree.chunk_tokens);
+}
+
 // Up to this many queries of one sequence go through the kernel for decoding, which reads keys and values once for all
 // of them and divides its work finely; more go through the one for prompts. Both give the same bits.
 constexpr size_t kMaxDecodeQueries = 4;
@@ -89,21 +106,23 @@ constexpr size_t kMaxDecodeQueries = 4;
 
 Result<std::unique_ptr<Transformer>> Transformer::Create(Communicator& communicator, std::shared_ptr<const Model> model,
                                                          const TransformerOptions& wanted) {
+  Transport& transport = *StateOf(communicator).transport;
+  if (Status status = AgreeOnOptions(transport, DescribeOptions(*model, wanted)); !status.ok()) return status;
   constexpr int64_t kMostTokens = 1 << 16;
   if (wanted.max_tokens < 0 || wanted.max_tokens > kMostTokens) {
     return InvalidArgument("{} tokens per step: it must be from 1 to {}, or 0", wanted.max_tokens, kMostTokens);
   }
   TransformerOptions options = wanted;
-  if (options.max_tokens == 0) options.max_tokens = DefaultStepTokens(*StateOf(communicator).transport);
+  if (options.max_tokens == 0) options.max_tokens = DefaultStepTokens(transport);
   const AttentionOptions attention = AttentionOptionsOf(model->config(), options);
   if (Status status = CacheOptionsOf(attention, {}).status(); !status.ok()) return status;
-  const size_t num_threads = NumThreadsOf(attention, StateOf(communicator).transport->num_neighbours());
+  const size_t num_threads = NumThreadsOf(attention, transport.num_neighbours());
   std::unique_ptr<Transformer> transformer(new Transformer(communicator, std::move(model), options, num_threads));
   Result<std::unique_ptr<RankAttention>> rank = RankAttention::Create(communicator, attention, &transformer->pool_);
   if (!rank.ok()) return rank.status();
   transformer->attention_ = std::move(rank).value();
   const Status grown = transformer->GrowBuffers();
-  if (Status status = Agree(*StateOf(communicator).transport, grown); !status.ok()) return status;
+  if (Status status = Agree(transport, grown); !status.ok()) return status;
   return transformer;
 }
 

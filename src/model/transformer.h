@@ -57,7 +57,8 @@ struct TransformerTimes {
 
 class Transformer {
  public:
-  // The communicator must outlive the object.
+  // All ranks call it with the same model and options (num_threads apart), or learn which of them did not. The
+  // communicator must outlive the object.
   static Result<std::unique_ptr<Transformer>> Create(Communicator& communicator, std::shared_ptr<const Model> model,
                                                      const TransformerOptions& options);
 

@@ -7,8 +7,10 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
 
+#include "pando/communicator.h"
 #include "src/base/memory.h"
 #include "src/model/testing/reference_forward.h"
 #include "src/model/testing/tiny_model.h"
@@ -25,6 +27,7 @@ using test_support::PromptFor;
 using test_support::RandomPrompt;
 using test_support::ReferenceLogits;
 using test_support::RunOnRanks;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // ---- The reference
@@ -101,6 +104,28 @@ TEST(TransformerTest, FollowsTheReferenceWithEveryKvType) {
 }
 
 // ---- Calls that cannot be done
+
+// Messages would not fit together, or, worse, would and make no sense.
+TEST(TransformerTest, RanksWithOtherModelsOrOptionsLearnOfIt) {
+  const auto create = [](std::function<Status(Communicator&)> create_on) {
+    return RunInProcess(3, {}, [&](Communicator& communicator) {
+      const Status status = create_on(communicator);
+      EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << communicator.rank();
+      EXPECT_THAT(status.message(), HasSubstr("rank 2 was started with ")) << communicator.rank();
+      return status;
+    });
+  };
+  const auto other_options = [](Communicator& communicator) {
+    const KvType kv_type = communicator.rank() == 2 ? KvType::kF32 : KvType::kF16;
+    return Transformer::Create(communicator, Models()[0].model, {.k_type = kv_type, .num_threads = 1}).status();
+  };
+  EXPECT_THAT(create(other_options).message(), AllOf(HasSubstr("-ctk f32"), HasSubstr("-ctk f16")));
+  const auto other_model = [](Communicator& communicator) {
+    const NamedModel& named = Models()[communicator.rank() == 2 ? 10 : 0];
+    return Transformer::Create(communicator, named.model, {.num_threads = 1}).status();
+  };
+  EXPECT_THAT(create(other_model).message(), HasSubstr("the model '"));
+}
 
 TEST(TransformerTest, RefusesStepsThatAreNone) {
   const NamedModel& named = Models()[0];

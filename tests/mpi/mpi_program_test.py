@@ -7,6 +7,7 @@
 import json
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import unittest
@@ -16,7 +17,9 @@ import mpirun
 LAUNCHER = ""
 PROGRAM = ""
 NUM_RANKS = 4
-VOCABULARY = pathlib.Path(__file__).resolve().parents[1] / "parity/models/vocab-gpt-2.gguf"
+MODELS = pathlib.Path(__file__).resolve().parents[1] / "parity/models"
+VOCABULARY = MODELS / "vocab-gpt-2.gguf"
+MODEL = MODELS / "llama-q4_1.gguf"
 
 # Rank 1 runs something else than the others. A code is told by its rank: a launcher that goes on without a lost rank
 # does not pass it on.
@@ -86,9 +89,17 @@ class BadInputTest(unittest.TestCase):
         self.assertIn("/nowhere/x.gguf", self.complaint_about("inspect", "/nowhere/x.gguf"))
 
     def test_ranks_with_other_options(self):
-        other = f'exec "{PROGRAM}" topology --batch 2'
-        complaint = self.complaint_about_run("bash", "-c", RANK_1_DIFFERS % other, "bash", PROGRAM, "topology")
-        self.assertRegex(complaint, r"rank 1 was started with .*--batch 2 and rank 0 with .*--batch 1: start all ranks")
+        for arguments, option, first, other in (
+                (["topology"], "--batch", "1", "2"),
+                (["bench", "decode", "--contexts", "1K", "--repeats", "2"], "--strategies", "tree", "tree,ring"),
+                (["bench", "decode", "--contexts", "1K", "--repeats", "2"], "--heads", "32", "64"),
+                (["generate", "-m", str(MODEL), "-p", "a", "-n", "2"], "--attention", "tree", "ring")):
+            with self.subTest(" ".join(arguments + [option])):
+                of_rank_1 = shlex.join([PROGRAM, *arguments, option, other])
+                complaint = self.complaint_about_run("bash", "-c", RANK_1_DIFFERS % f"exec {of_rank_1}", "bash", PROGRAM,
+                                                     *arguments, option, first)
+                self.assertRegex(complaint, f"rank 1 was started with .*{option} {other}.* and rank 0 with .*{option} {first}"
+                                            ".*: start all ranks with the same options")
 
 
 class FailureTest(unittest.TestCase):
