@@ -46,7 +46,7 @@ function(pando_module name)
   endif()
 endfunction()
 
-# pando_nothing_hot(TARGET): optimised less. For tests and the command line, which are two thirds of what is compiled.
+# pando_nothing_hot(TARGET): optimised less. For tests and the command line, which are most of what is compiled.
 function(pando_nothing_hot target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()

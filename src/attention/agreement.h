@@ -14,9 +14,9 @@ namespace pando {
 // with that rank named on the others. All ranks call it. Costs one hop.
 Status Agree(Transport& transport, const Status& mine);
 
-// OK if `mine` is the same text on every rank; otherwise, on every rank, which rank was started with what. Messages
-// whose sizes follow from options that differ would end in the middle of MPI, which some of its transports do not
-// survive. All ranks call it. Costs one hop.
+// OK if `mine` is the same text (its first 499 bytes) on every rank; otherwise, on every rank, which rank was started
+// with what. Messages whose sizes follow from options that differ would end in the middle of MPI, which some of its
+// transports do not survive. All ranks call it. Costs one hop.
 Status AgreeOnOptions(Transport& transport, std::string_view mine);
 
 }  // namespace pando

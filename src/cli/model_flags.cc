@@ -27,9 +27,7 @@ Result<KvType> ParseKvTypeOption(std::string_view option, std::string_view name)
 }
 
 Result<RopeScaling> ParseRopeScaling(std::string_view name) {
-  if (name == "none") return RopeScaling::kNone;
-  if (name == "linear") return RopeScaling::kLinear;
-  if (name == "yarn") return RopeScaling::kYarn;
+  if (const std::optional<RopeScaling> scaling = FindRopeScaling(name); scaling.has_value()) return *scaling;
   return InvalidArgument("--rope-scaling is '{}': it must be none, linear or yarn", name);
 }
 

@@ -1,6 +1,7 @@
 #include "src/kernels/rope.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -9,6 +10,8 @@
 
 namespace pando {
 namespace {
+
+constexpr std::array<std::string_view, 3> kScalingNames = {"none", "linear", "yarn"};  // by RopeScaling
 
 // The pair (as a real number) that turns `turns` times within the original context.
 double PairThatTurns(const RopeRule& rule, double turns) {
@@ -26,6 +29,14 @@ double KeptShare(const RopeRule& rule, size_t pair) {
 }
 
 }  // namespace
+
+std::string_view RopeScalingName(RopeScaling scaling) { return kScalingNames[static_cast<size_t>(scaling)]; }
+
+std::optional<RopeScaling> FindRopeScaling(std::string_view name) {
+  const auto found = std::ranges::find(kScalingNames, name);
+  if (found == kScalingNames.end()) return std::nullopt;
+  return static_cast<RopeScaling>(found - kScalingNames.begin());
+}
 
 std::vector<double> RopeFrequencies(const RopeRule& rule) {
   PANDO_CHECK(rule.dims % 2 == 0);

@@ -12,7 +12,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace pando {
@@ -21,6 +23,9 @@ namespace pando {
 enum class RopePairs { kAdjacent, kHalves };
 
 enum class RopeScaling { kNone, kLinear, kYarn };
+// none, linear, yarn: as files and options have them.
+std::string_view RopeScalingName(RopeScaling scaling);
+std::optional<RopeScaling> FindRopeScaling(std::string_view name);
 
 struct RopeRule {
   size_t dims = 0;  // how many dims of a head turn; even. The others stay.

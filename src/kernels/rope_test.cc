@@ -8,6 +8,14 @@
 namespace pando {
 namespace {
 
+TEST(RopeTest, ScalingsAreFoundByTheirNames) {
+  for (const RopeScaling scaling : {RopeScaling::kNone, RopeScaling::kLinear, RopeScaling::kYarn}) {
+    EXPECT_EQ(FindRopeScaling(RopeScalingName(scaling)), scaling);
+  }
+  EXPECT_EQ(RopeScalingName(RopeScaling::kYarn), "yarn");
+  EXPECT_EQ(FindRopeScaling("longrope"), std::nullopt);
+}
+
 TEST(RopeTest, FrequenciesFallGeometrically) {
   const std::vector<double> frequencies = RopeFrequencies({.dims = 64, .base = 10000});
   ASSERT_EQ(frequencies.size(), 32u);

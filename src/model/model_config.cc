@@ -96,9 +96,7 @@ class KeyReader {
 
 RopeScaling ReadScaling(KeyReader& keys) {
   const std::string_view name = keys.Text("rope.scaling.type", keys.Has("rope.scale_linear") ? "linear" : "none");
-  if (name == "none") return RopeScaling::kNone;
-  if (name == "linear") return RopeScaling::kLinear;
-  if (name == "yarn") return RopeScaling::kYarn;
+  if (const std::optional<RopeScaling> scaling = FindRopeScaling(name); scaling.has_value()) return *scaling;
   keys.Fail(
       InvalidArgument("rope scaling '{}' is not known: it must be none, linear or yarn; --rope-scaling sets another",
                       Printable(name, kMaxShownBytes)));

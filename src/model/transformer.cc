@@ -13,6 +13,7 @@
 #include "src/base/clock.h"
 #include "src/base/errors.h"
 #include "src/base/memory.h"
+#include "src/base/printable.h"
 #include "src/kernels/vector_ops.h"
 #include "src/kv_cache/owned_chunks.h"
 
@@ -87,15 +88,14 @@ int64_t DefaultStepTokens(const Transport& transport) {
 std::string DescribeOptions(const Model& model, const TransformerOptions& options) {
   const ModelConfig& config = model.config();
   const RopeRule& rope = config.rope;
-  const char* scaling = rope.scaling == RopeScaling::kNone   ? "none"
-                        : rope.scaling == RopeScaling::kYarn ? "yarn"
-                                                             : "linear";
+  constexpr size_t kMaxNameBytes = 60;
   return fmt::format(
       "the model '{}' ({} layers of {} and {}, {} tokens, {} bytes) -b {} -ctk {} -ctv {} --attention {} --slots {} "
       "--rope-scaling {} --rope-scale {} --rope-freq-base {} --yarn-orig-ctx {} --chunk-tokens {}",
-      config.name, config.num_layers, config.hidden, config.ffn, config.vocabulary, model.bytes_per_token(),
-      options.max_tokens, KvTypeName(options.k_type), KvTypeName(options.v_type), options.strategy,
-      options.tree.num_slots, scaling, rope.factor, rope.base, rope.original_context, options.tree.chunk_tokens);
+      Printable(config.name, kMaxNameBytes), config.num_layers, config.hidden, config.ffn, config.vocabulary,
+      model.bytes_per_token(), options.max_tokens, KvTypeName(options.k_type), KvTypeName(options.v_type),
+      options.strategy, options.tree.num_slots, RopeScalingName(rope.scaling), rope.factor, rope.base,
+      rope.original_context, options.tree.chunk_tokens);
 }
 
 // Up to this many queries of one sequence go through the kernel for decoding, which reads keys and values once for all
