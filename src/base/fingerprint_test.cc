@@ -22,10 +22,22 @@ std::vector<float> NormalFloats(size_t size) {
 
 TEST(FingerprintTest, EqualForEqualBits) { EXPECT_EQ(Fingerprint(NormalFloats(100)), Fingerprint(NormalFloats(100))); }
 
-// Fingerprints are compared across machines and printed in documents: the function itself may not change.
+// Fingerprints are compared across machines and printed in documents: the function itself may not change, but for the
+// version of the contract.
 TEST(FingerprintTest, IsTheSameEverywhere) {
   const std::vector<float> values = {0.0f, -0.0f, 1.0f, -2.5f};
-  EXPECT_EQ(Fingerprint(values), 5284082040084596935u);
+  EXPECT_EQ(Fingerprint(values), 8936315417931079680u);
+  EXPECT_EQ(Fingerprint(values, kPlainFingerprintSeed), 5284082040084596935u) << "that of version 1";
+}
+
+TEST(FingerprintTest, ANanIsAnyNan) {
+  const uint64_t expected = Fingerprint(std::vector<float>{1.0f, std::bit_cast<float>(0x7fc00000u), 2.0f});
+  for (const uint32_t bits : {0xffc00000u, 0x7f800001u, 0x7fc12345u, 0xffffffffu}) {
+    EXPECT_EQ(Fingerprint(std::vector<float>{1.0f, std::bit_cast<float>(bits), 2.0f}), expected) << std::hex << bits;
+  }
+  for (const uint32_t infinity : {0x7f800000u, 0xff800000u}) {
+    EXPECT_NE(Fingerprint(std::vector<float>{1.0f, std::bit_cast<float>(infinity), 2.0f}), expected);
+  }
 }
 
 TEST(FingerprintTest, EveryFlippedBitChangesIt) {

@@ -22,8 +22,9 @@ Status ValidateOptions(const KvCacheOptions& options) {
   if (options.window < 0) {
     return InvalidArgument("window is {}: it must be at least 1, or 0 for none", options.window);
   }
-  if (options.tree.num_slots < 1 || !std::has_single_bit(static_cast<uint64_t>(options.tree.num_slots))) {
-    return InvalidArgument("number of slots is {}: it must be a power of two", options.tree.num_slots);
+  const int64_t num_slots = options.tree.num_slots;
+  if (num_slots < 1 || num_slots > kMaxSlots || !std::has_single_bit(static_cast<uint64_t>(num_slots))) {
+    return InvalidArgument("number of slots is {}: it must be a power of two up to {}", num_slots, kMaxSlots);
   }
   const SlotRange slots = options.slots;
   if (slots.begin < 0 || slots.end < slots.begin || slots.end > options.tree.num_slots) {
@@ -120,13 +121,10 @@ size_t KvCache::MostPages(int64_t num_tokens, int64_t max_append_tokens) const {
   const int64_t append = max_append_tokens == 0 ? num_tokens : std::min(max_append_tokens, num_tokens);
   if (options_.window == 0 || options_.window > num_tokens - append) return all;
   // The first of the new tokens sees window - 1 before it. That many tokens, wherever they begin in a chunk, touch this
-  // many chunks, and those, wherever they begin in a round of slots, this many owned ones.
+  // many chunks.
   const int64_t num_seen = options_.window - 1 + append;
   const int64_t num_chunks = num_seen == 0 ? 0 : NumChunks(options_.tree, num_seen - 1) + 1;
-  const int64_t size = options_.slots.size();
-  const int64_t most =
-      num_chunks / options_.tree.num_slots * size + std::min(num_chunks % options_.tree.num_slots, size);
-  return std::min(all, static_cast<size_t>(most));
+  return std::min(all, static_cast<size_t>(pages_.owned().MostAmong(num_chunks)));
 }
 
 Status KvCache::Reserve(int64_t num_tokens, int64_t max_append_tokens) {
@@ -141,9 +139,8 @@ Status KvCache::ReserveSequence(int64_t sequence, int64_t num_tokens, int64_t ma
   if (!HasSequence(sequence)) return InvalidArgument("there is no sequence {}", sequence);
   // Pages that it has already come on top: a little too much, never too little.
   if (Status status = Reserve(num_tokens, max_append_tokens); !status.ok()) return status;
-  for (int64_t layer = 0; layer < options_.num_layers; ++layer) {
-    pages_.list(layer, sequence).reserve(MostPages(num_tokens, max_append_tokens));
-  }
+  const size_t most_pages = MostPages(num_tokens, max_append_tokens);
+  for (int64_t layer = 0; layer < options_.num_layers; ++layer) pages_.list(layer, sequence).reserve(most_pages);
   return Status();
 }
 

@@ -70,8 +70,8 @@ TEST(KvCacheTest, LayersGrowOneByOne) {
 TEST(KvCacheTest, UsesThePagesItNeedsAndGivesThemBack) {
   KvCache cache = EmptyCache({0, 2});
   const int64_t first = cache.AddSequence();
-  // Slots 0 and 1 of round 0, both again of round 1.
-  ASSERT_TRUE(AppendToAllLayers(cache, first, Names(0, 16 * 9 + 1)).ok());
+  // Slots 0 and 1 of round 0, chunks 0 and 4, and both again of round 1, 8 and 12.
+  ASSERT_TRUE(AppendToAllLayers(cache, first, Names(0, 16 * 12 + 1)).ok());
   EXPECT_EQ(UsedPages(cache), 4 * kLayers);
   const int64_t second = cache.AddSequence();
   ASSERT_TRUE(AppendToAllLayers(cache, second, Names(0, 5)).ok());
@@ -188,14 +188,14 @@ TEST(KvCacheTest, WithoutAWindowNothingIsReleased) {
 
 TEST(KvCacheDeathTest, AReleasedAForeignOrAFuturePageIsABug) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  KvCache cache = EmptyCache({0, 4}, /*window=*/16);
+  KvCache cache = EmptyCache({0, 4}, /*window=*/32);  // the chunks with even numbers
   const int64_t sequence = cache.AddSequence();
-  ASSERT_TRUE(AppendToAllLayers(cache, sequence, Names(0, 64)).ok());
-  cache.ReleaseUnseen(0, sequence, 64);
-  EXPECT_NE(cache.page(0, sequence, 3), nullptr);
+  ASSERT_TRUE(AppendToAllLayers(cache, sequence, Names(0, 96)).ok());
+  cache.ReleaseUnseen(0, sequence, 95);
+  EXPECT_NE(cache.page(0, sequence, 4), nullptr);
   EXPECT_DEATH(cache.page(0, sequence, 2), "check failed");
-  EXPECT_DEATH(cache.page(0, sequence, 4), "check failed");
-  EXPECT_DEATH(cache.page(0, sequence, 8), "check failed");
+  EXPECT_DEATH(cache.page(0, sequence, 5), "check failed");
+  EXPECT_DEATH(cache.page(0, sequence, 6), "check failed");
 }
 
 TEST(KvCacheTest, WhatDoesNotFitInMemoryIsRefusedAndChangesNothing) {
@@ -260,8 +260,9 @@ TEST(KvCacheTest, AppendingAllocatesNothingWhereMemoryWasReserved) {
 TEST(KvCacheTest, AWindowNeedsMemoryForTheWindowAlone) {
   const KvPageLayout layout = KvPageLayout::Create(KvType::kF32, KvType::kF32, 1024, 256).value();
   const TreeShape tree{.num_slots = 8, .chunk_tokens = 256};
-  // Pages of 8 MiB: a slab is one page, so that what is allocated is what was asked for.
-  for (const auto& [slots, pages] : {std::pair<SlotRange, size_t>{{0, 8}, 3}, {{0, 4}, 3}, {{6, 7}, 1}, {{0, 0}, 0}}) {
+  // Pages of 8 MiB: a slab is one page, so that what is allocated is what was asked for. Three chunks are seen at most;
+  // slots 0 to 3 have every second one.
+  for (const auto& [slots, pages] : {std::pair<SlotRange, size_t>{{0, 8}, 3}, {{0, 4}, 2}, {{6, 7}, 1}, {{0, 0}, 0}}) {
     KvCache cache = KvCache::Create({layout, 4, tree, slots, /*num_layers=*/2, /*window=*/300}).value();
     ASSERT_TRUE(cache.Reserve(int64_t{1} << 40, /*max_append_tokens=*/1).ok());
     EXPECT_EQ(cache.allocated_bytes(), 2 * pages * cache.page_bytes());

@@ -44,9 +44,8 @@ size_t VisitPages(const SequenceTable& table, const OwnedChunks& owned, Visitor&
     for (int64_t sequence = 0; sequence < table.num_ids(); ++sequence) {
       if (!table.Has(sequence)) continue;
       const LayerFill& fill = table.fill(layer, sequence);
-      const int64_t end = owned.CountBefore(NumChunks(owned.tree(), fill.num_tokens));
-      for (int64_t index = owned.CountBefore(fill.first_chunk); index < end; ++index) {
-        const int64_t chunk = owned.ChunkAt(index);
+      const int64_t end = NumChunks(owned.tree(), fill.num_tokens);
+      for (int64_t chunk = owned.NextFrom(fill.first_chunk); chunk < end; chunk = owned.NextFrom(chunk + 1)) {
         const int64_t origin = table.entry(sequence).OriginOf(chunk);
         PageVisit visit{layer, sequence, chunk, num_pages, true};
         if (users.at(origin) > 1) {

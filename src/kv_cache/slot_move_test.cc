@@ -67,8 +67,8 @@ TEST(SlotMoveTest, MovesAnyRangeToAnyOther) {
 
 TEST(SlotMoveTest, SharedPagesTravelOnce) {
   const KvCache cache = CacheWithFork({0, 8});
-  // Slot 4: chunks 4 and 12 (begun by the parent, copied by the fork). Slot 5: chunk 5 of both and the fork's 13.
-  EXPECT_EQ(SlotBytes(cache, {4, 5}), 3 * kLayers * cache.page_bytes());
+  // Slot 1: chunks 4 and 12 (begun by the parent, copied by the fork). Slot 5: chunk 5 of both and the fork's 13.
+  EXPECT_EQ(SlotBytes(cache, {1, 2}), 3 * kLayers * cache.page_bytes());
   EXPECT_EQ(SlotBytes(cache, {5, 6}), 2 * kLayers * cache.page_bytes());
   EXPECT_EQ(SlotBytes(cache, {0, 8}), cache.used_bytes());
   EXPECT_EQ(SlotBytes(cache, {3, 3}), 0u);

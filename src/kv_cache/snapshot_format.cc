@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "pando/contract.h"
 #include "src/base/check.h"
 #include "src/base/checksum.h"
 #include "src/base/errors.h"
@@ -62,6 +63,13 @@ std::string ValueText(const ShapeField& field) {
 
 Status Corrupted(const std::string& path, std::string_view what) {
   return Failed("{}: {}: the file is corrupted; restore it from a copy or from another snapshot", path, what);
+}
+
+// Its slots hold other chunks, and what follows would have other bits.
+Status OfAnotherContract(const std::string& path, uint64_t version) {
+  return Failed(
+      "{}: made under version {} of the order of sums, and this program computes under version {}: make it anew", path,
+      version, kContractVersion);
 }
 
 // ---- The sequence table. Origins are numbered anew in the order in which they appear, and free ids at the end are
@@ -230,6 +238,7 @@ std::vector<std::byte> EncodeMetadata(const KvCache& cache, const SnapshotPart& 
   out.Put(kSnapshotVersion);
   out.Put(metadata_bytes + page_checksums.size() * cache.page_bytes());
   out.Put(metadata_bytes);
+  out.Put(static_cast<uint64_t>(kContractVersion));
   for (const ShapeField& field : ShapeOf(cache.options())) out.Put(field.value);
   out.Put(part.id);
   out.Put(part.rank);
@@ -248,6 +257,7 @@ Result<size_t> DecodePrologue(const std::string& path, std::span<const std::byte
   ByteReader in(prologue);
   if (in.Next() != kMagic) return Failed("{}: not a snapshot of a Pando KV cache", path);
   const uint64_t version = in.Next();
+  if (version == 1) return OfAnotherContract(path, 1);
   if (version != kSnapshotVersion) {
     return Failed("{}: format version {}: this program reads version {} only", path, version, kSnapshotVersion);
   }
@@ -257,6 +267,8 @@ Result<size_t> DecodePrologue(const std::string& path, std::span<const std::byte
                   file_bytes, expected_bytes);
   }
   const uint64_t metadata_bytes = in.Next();
+  const uint64_t contract_version = in.Next();
+  if (contract_version != kContractVersion) return OfAnotherContract(path, contract_version);
   if (in.ran_out() || metadata_bytes > file_bytes || metadata_bytes < kPrologueBytes + kNumberBytes) {
     return Corrupted(path, fmt::format("{} bytes of metadata in a file of {}", metadata_bytes, file_bytes));
   }

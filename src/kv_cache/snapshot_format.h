@@ -16,8 +16,10 @@
 
 namespace pando {
 
-// To be raised with every change of the format, and of a page's layout (src/kernels/kv_page.h).
-inline constexpr uint64_t kSnapshotVersion = 1;
+// To be raised with every change of the format, and of a page's layout (src/kernels/kv_page.h). A change of the
+// contract (pando/contract.h) has its own number in the file. Version 1 of the format had none: it is version 1 of the
+// contract.
+inline constexpr uint64_t kSnapshotVersion = 2;
 
 // Which file of which snapshot.
 struct SnapshotPart {
@@ -27,7 +29,7 @@ struct SnapshotPart {
 };
 
 // The first bytes of a file: enough to know whether the rest can be read.
-inline constexpr size_t kPrologueBytes = 32;
+inline constexpr size_t kPrologueBytes = 40;
 
 struct SnapshotMetadata {
   SnapshotPart part;

@@ -316,11 +316,23 @@ TEST(SnapshotTest, AnIncompleteOrMixedSetIsNamed) {
 TEST(SnapshotTest, AnotherVersionOrNoSnapshotIsNamed) {
   const TemporaryFolder folder;
   const std::vector<std::string> paths = WriteAll(folder, {{0, 4}});
-  std::vector<std::byte> bytes = ReadFile(paths[0]);
-  bytes[8] = std::byte{7};
-  WriteFile(paths[0], bytes);
-  EXPECT_THAT(RestoreSnapshot(Options({0, 4}), paths).status().message(),
-              HasSubstr("format version 7: this program reads version 1 only"));
+  const auto message_with = [&](size_t offset, int value) {
+    const std::vector<std::byte> good = ReadFile(paths[0]);
+    std::vector<std::byte> bytes = good;
+    bytes[offset] = static_cast<std::byte>(value);
+    WriteFile(paths[0], bytes);
+    const std::string message = RestoreSnapshot(Options({0, 4}), paths).status().message();
+    WriteFile(paths[0], good);
+    return message;
+  };
+  EXPECT_THAT(message_with(8, 7), HasSubstr("format version 7: this program reads version 2 only"));
+  // The first format did not say which contract it was made under.
+  for (const auto& [offset, version] : {std::pair<size_t, int>{8, 1}, {32, 1}, {32, 3}}) {
+    EXPECT_THAT(message_with(offset, version),
+                AllOf(StartsWith(paths[0]), HasSubstr("made under version " + std::to_string(version) +
+                                                      " of the order of sums, and this program computes under "
+                                                      "version 2: make it anew")));
+  }
   WriteFile(paths[0], std::vector<std::byte>(1000, std::byte{'x'}));
   EXPECT_THAT(RestoreSnapshot(Options({0, 4}), paths).status().message(), HasSubstr("not a snapshot of a Pando"));
 }
@@ -362,8 +374,8 @@ TEST(SnapshotTest, TheFormatDoesNotChange) {
     ASSERT_TRUE(WriteSnapshot(cache, folder.File("a"), {kId, 0, 1}).ok());
     checksums.push_back(Checksum(ReadFile(folder.File("a"))));
   }
-  EXPECT_THAT(checksums, ::testing::ElementsAre(2875157505912168740u, 5168176107808527276u, 9507418351620347052u,
-                                                14534713709288735398u));
+  EXPECT_THAT(checksums, ::testing::ElementsAre(17972364042322354702u, 6208687380284755943u, 7993055379944311653u,
+                                                2200320851428242000u));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The canonical tree: which token belongs to which leaf, and what a contiguous range of leaves is worth.
 //
-// For 8 slots of 64 tokens, with tokens dealt to the slots in chunks, round-robin:
+// For 8 slots of 64 tokens. Chunk c belongs to slot bitreverse(c mod 8), so the first chunks of a context lie far
+// apart:
 //
 //   level 3                        (3,0)                            the result
 //                          .---------'---------.
@@ -10,8 +11,8 @@
 //                   .-'-.     .-'-.     .-'-.     .-'-.
 //   slot = level 0  0   1     2   3     4   5     6   7
 //                   |   |     |   |     |   |     |   |             each slot folds its chunks from top to bottom
-//   chunks          0   1     2   3     4   5     6   7             tokens   0 ..  511
-//                   8   9    10  11    12  13    14  15             tokens 512 .. 1023
+//   chunks          0   4     2   6     1   5     3   7             tokens   0 ..  511
+//                   8  12    10  14     9  13    11  15             tokens 512 .. 1023
 //                  16  ...
 //
 // The forest of a range of slots is the list of the maximal subtrees inside it, in order. On 3 ranks:
@@ -36,8 +37,6 @@
 #include "src/base/check.h"
 
 namespace pando {
-
-inline constexpr int64_t kMaxSlots = 65536;
 
 // ---- Subtrees and forests.
 

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -167,22 +168,51 @@ TEST(TreeShapeTest, TheLastChunkHoldsTheRest) {
   EXPECT_EQ(NumTokensOfSlot(shape, 0, 16 * 4 + 5), 21);
 }
 
-// Dealing chunks round-robin, no rank is ever ahead of another by more than one chunk per slot it owns.
-RC_GTEST_PROP(TreeShapeTest, TheCacheGrowsEvenlyOnAllRanks, ()) {
-  const TreeShape shape{int64_t{1} << *rc::gen::inRange(0, 9), 64};
-  const int64_t num_tokens = *rc::gen::inRange<int64_t>(0, 1 << 20);
-  const int64_t num_ranks = *rc::gen::inRange<int64_t>(1, shape.num_slots + 1);
-  const std::vector<SlotRange> ranges = EqualRanges(shape.num_slots, num_ranks).value();
-  int64_t total = 0;
-  for (const SlotRange& range : ranges) {
-    int64_t held = 0;
-    for (int64_t slot = range.begin; slot < range.end; ++slot) held += NumTokensOfSlot(shape, slot, num_tokens);
-    const int64_t full_rounds = num_tokens / (shape.num_slots * shape.chunk_tokens);
-    RC_ASSERT(held >= full_rounds * shape.chunk_tokens * range.size());
-    RC_ASSERT(held <= (full_rounds + 1) * shape.chunk_tokens * range.size());
-    total += held;
+TEST(TreeShapeTest, TheSlotOfAChunkHasItsBitsReversed) {
+  const int64_t expected[] = {0, 4, 2, 6, 1, 5, 3, 7};
+  for (int64_t chunk = 0; chunk < 24; ++chunk) {
+    EXPECT_EQ(SlotOfChunk({.num_slots = 8}, chunk), expected[chunk % 8]) << chunk;
+    EXPECT_EQ(SlotOfChunk({.num_slots = 1}, chunk), 0);
+    EXPECT_EQ(SlotOfChunk({.num_slots = 2}, chunk), chunk % 2);
   }
-  RC_ASSERT(total == num_tokens);
+  EXPECT_EQ(SlotOfChunk({.num_slots = kMaxSlots}, 1), kMaxSlots / 2);
+  EXPECT_EQ(SlotOfChunk({.num_slots = kMaxSlots}, kMaxSlots + 0x1234), 0x2c48);
+}
+
+// Chunks of a context of `num_tokens` tokens that each rank has.
+std::vector<int64_t> ChunksOfRanks(const TreeShape& shape, int64_t num_ranks, int64_t num_tokens) {
+  std::vector<int64_t> held;
+  for (const SlotRange& range : EqualRanges(shape.num_slots, num_ranks).value()) {
+    held.push_back(0);
+    for (int64_t slot = range.begin; slot < range.end; ++slot) held.back() += NumChunksOfSlot(shape, slot, num_tokens);
+  }
+  return held;
+}
+
+RC_GTEST_PROP(TreeShapeTest, APowerOfTwoOfRanksSharesAnyContextEvenly, ()) {
+  const int log2_slots = *rc::gen::inRange(0, 12);
+  const TreeShape shape{int64_t{1} << log2_slots, 64};
+  const int64_t num_tokens = *rc::gen::inRange<int64_t>(0, 1 << 20);
+  const std::vector<int64_t> held =
+      ChunksOfRanks(shape, int64_t{1} << *rc::gen::inRange(0, log2_slots + 1), num_tokens);
+  RC_ASSERT(std::accumulate(held.begin(), held.end(), int64_t{0}) == NumChunks(shape, num_tokens));
+  RC_ASSERT(std::ranges::max(held) - std::ranges::min(held) <= 1);
+}
+
+// Ranks that own one slot more than others get one chunk more of every 64; besides that they differ by 3 at most.
+TEST(TreeShapeTest, AnyNumberOfRanksSharesAnyContextNearlyEvenly) {
+  const TreeShape shape;
+  for (int64_t num_ranks = 1; num_ranks <= shape.num_slots; ++num_ranks) {
+    for (int64_t num_chunks = 0; num_chunks <= shape.num_slots; ++num_chunks) {
+      for (const int64_t full_rounds : {0, 5}) {
+        const int64_t all_chunks = full_rounds * shape.num_slots + num_chunks;
+        const std::vector<int64_t> held = ChunksOfRanks(shape, num_ranks, all_chunks * shape.chunk_tokens);
+        ASSERT_EQ(std::accumulate(held.begin(), held.end(), int64_t{0}), all_chunks);
+        ASSERT_LE(std::ranges::max(held) - std::ranges::min(held), 3 + full_rounds)
+            << num_chunks << " chunks on " << num_ranks << " ranks";
+      }
+    }
+  }
 }
 
 // ---- Forests.
