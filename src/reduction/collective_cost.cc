@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/base/gather_ranks.h"
+#include "src/reduction/step_division.h"
 
 namespace pando {
 namespace {
@@ -58,45 +59,61 @@ class AllreducePlans {
   std::vector<Plan> plans_;
 };
 
-// The hops of Transport::AllGather with many ranks: at each distance a rank sends shares from its own on to the rank
-// that far before it; those around the last rank are two messages.
-std::vector<Plan> DoublingPlans(const RankOrder& order) {
+// Empty plans for all positions. add(plan, members, index of the plan's rank among them)
+template <typename Add>
+std::vector<Plan> PlansInGroups(const RankOrder& order, int num_groups, const Add& add) {
   const auto num_ranks = static_cast<int>(order.rank_at.size());
   std::vector<Plan> plans(order.rank_at.size());
-  for (int position = 0; position < num_ranks; ++position) {
-    Plan& plan = plans[static_cast<size_t>(position)];
-    plan.position = position;
-    plan.num_ranks = num_ranks;
-    const int rank = order.rank_at[static_cast<size_t>(position)];
-    for (int distance = 1; distance < num_ranks; distance *= 2) {
-      const int peer = order.position_of[static_cast<size_t>((rank - distance + num_ranks) % num_ranks)];
-      const int end = rank + std::min(distance, num_ranks - distance);
-      Round& round = plan.rounds.emplace_back();
-      round.sends.push_back({peer, Content::kResult, {rank, std::min(end, num_ranks)}, {}});
-      if (end > num_ranks) round.sends.push_back({peer, Content::kResult, {0, end - num_ranks}, {}});
+  size_t num_rounds = 0;
+  for (int group = 0; group < num_groups; ++group) {
+    const RankRange members = GroupRange(num_ranks, num_groups, group);
+    for (int position = members.begin; position < members.end; ++position) {
+      Plan& plan = plans[static_cast<size_t>(position)];
+      plan.position = position;
+      plan.num_ranks = num_ranks;
+      add(plan, members, position - members.begin);
+      num_rounds = std::max(num_rounds, plan.rounds.size());
     }
   }
+  // Groups of unequal size may differ by a hop.
+  for (Plan& plan : plans) plan.rounds.resize(num_rounds);
   return plans;
 }
 
-// One round in which every rank sends what it has to those ranks that are to have it, the next one first.
-template <typename SendsTo>
-std::vector<Plan> GatherPlans(const RankOrder& order, const SendsTo& sends_to) {
-  const auto num_ranks = static_cast<int>(order.rank_at.size());
-  std::vector<Plan> plans(order.rank_at.size());
-  for (int position = 0; position < num_ranks; ++position) {
-    Plan& plan = plans[static_cast<size_t>(position)];
-    plan.position = position;
-    plan.num_ranks = num_ranks;
-    plan.rounds.resize(1);
-    const int rank = order.rank_at[static_cast<size_t>(position)];
-    for (int i = 1; i < num_ranks; ++i) {
-      const int peer = (rank + i) % num_ranks;
-      if (!sends_to(peer)) continue;
-      plan.rounds[0].sends.push_back({order.position_of[static_cast<size_t>(peer)], Content::kResult, {}, {}});
+// The hops of AllGatherAmong with many members: at each distance a member sends shares from its own on to the one that
+// far before it; those around the last member are two messages.
+std::vector<Plan> DoublingPlans(const RankOrder& order, int num_groups) {
+  return PlansInGroups(order, num_groups, [](Plan& plan, RankRange members, int index) {
+    const int size = members.size();
+    for (int distance = 1; distance < size; distance *= 2) {
+      const int peer = members.begin + (index - distance + size) % size;
+      const int end = index + std::min(distance, size - distance);
+      Round& round = plan.rounds.emplace_back();
+      round.sends.push_back({peer, Content::kResult, {index, std::min(end, size)}, {}});
+      if (end > size) round.sends.push_back({peer, Content::kResult, {0, end - size}, {}});
     }
-  }
-  return plans;
+  });
+}
+
+// One round in which every member sends to every other, the next one first.
+std::vector<Plan> DirectPlans(const RankOrder& order, int num_groups, Content content) {
+  return PlansInGroups(order, num_groups, [&](Plan& plan, RankRange members, int index) {
+    const int size = members.size();
+    Round& round = plan.rounds.emplace_back();
+    for (int i = 1; i < size; ++i) {
+      round.sends.push_back({members.begin + (index + i) % size, content, {}, {}});
+      round.receives.push_back({members.begin + (index + size - i) % size, content, {}, {}});
+    }
+  });
+}
+
+// One round in which every rank but `root` sends to it.
+std::vector<Plan> GatherPlans(const RankOrder& order, int root) {
+  const int to = order.position_of[static_cast<size_t>(root)];
+  return PlansInGroups(order, /*num_groups=*/1, [&](Plan& plan, RankRange, int position) {
+    Round& round = plan.rounds.emplace_back();
+    if (position != to) round.sends.push_back({to, Content::kResult, {}, {}});
+  });
 }
 
 // Rank r gets the message from the rank without the lowest of r's bits, in the round after that one did.
@@ -136,16 +153,22 @@ double EstimatePaperSeconds(const CostModel& model, const MessageShape& shape) {
          EstimateAllreduceSeconds(model, FloatBytes(shape.num_rows * shape.head_dim)) + FinishSeconds(model, shape);
 }
 
-double EstimateAllGatherSeconds(const CostModel& model, int64_t bytes) {
-  const int num_ranks = model.num_ranks();
-  if (num_ranks <= kMostRanksOfDirectGather) {
-    return PredictSecondsOfEqualMessages(GatherPlans(model.order, [](int) { return true; }), model, bytes);
+double EstimateAllGatherSeconds(const CostModel& model, int num_groups, int64_t bytes) {
+  const int most_members = GroupRange(model.num_ranks(), num_groups, num_groups - 1).size();
+  if (most_members <= kMostRanksOfDirectGather) {
+    return EstimateExchangeSeconds(model, num_groups, bytes, Received::kKept);
   }
-  return PredictSecondsOfShares(DoublingPlans(model.order), model, bytes);
+  return PredictSecondsOfShares(DoublingPlans(model.order, num_groups), model, bytes);
+}
+
+double EstimateExchangeSeconds(const CostModel& model, int num_groups, int64_t bytes, Received received) {
+  if (num_groups == model.num_ranks()) return 0;
+  const Content content = received == Received::kMerged ? Content::kForest : Content::kResult;
+  return PredictSecondsOfEqualMessages(DirectPlans(model.order, num_groups, content), model, bytes);
 }
 
 double EstimateGatherSeconds(const CostModel& model, int root, int64_t bytes) {
-  return PredictSecondsOfEqualMessages(GatherPlans(model.order, [&](int peer) { return peer == root; }), model, bytes);
+  return PredictSecondsOfEqualMessages(GatherPlans(model.order, root), model, bytes);
 }
 
 double EstimateBroadcastSeconds(const CostModel& model, int64_t bytes) {

@@ -23,9 +23,14 @@ double EstimateForestAllreduceSeconds(const CostModel& model, const MessageShape
 // The schedule `paper`: allreduces of the max (1 float per row), the numerators (head_dim) and the denominators (1).
 double EstimatePaperSeconds(const CostModel& model, const MessageShape& shape);
 
-// Transport::AllGather of `bytes` from every rank: each sends them to every other, the next one first, or, where there
-// are many ranks (src/base/gather_ranks.h), what everybody has doubles from hop to hop.
-double EstimateAllGatherSeconds(const CostModel& model, int64_t bytes);
+// Transport::AllGatherAmong in every group at the same time (groups as in step_division.h), of `bytes` from every
+// member: each sends them to every other, the next one first, or, where a group has many members
+// (src/base/gather_ranks.h), what everybody has doubles from hop to hop.
+double EstimateAllGatherSeconds(const CostModel& model, int num_groups, int64_t bytes);
+
+// In every group at the same time each member sends every other `bytes`, of its own for each of them, in one hop.
+enum class Received : uint8_t { kKept, kMerged };
+double EstimateExchangeSeconds(const CostModel& model, int num_groups, int64_t bytes, Received received);
 
 // Transport::Gather to rank `root`: every other rank sends it `bytes`.
 double EstimateGatherSeconds(const CostModel& model, int root, int64_t bytes);

@@ -51,14 +51,46 @@ TEST(EstimateTest, RingPassesEveryShardToEveryOtherRank) {
 TEST(EstimateTest, AllGatherIsOneHopOverASharedLink) {
   CostModel model = InventCluster({1, 1, 1, 1}, kFast, kSlow);
   model.merge_seconds_per_byte = 1;  // nothing is merged
-  EXPECT_NEAR(EstimateAllGatherSeconds(model, 1024), 20e-6 + 3 * 10.24e-6, 1e-12);
-  EXPECT_EQ(EstimateAllGatherSeconds(InventCluster({1}, kFast, kSlow), 1024), 0);
+  EXPECT_NEAR(EstimateAllGatherSeconds(model, 1, 1024), 20e-6 + 3 * 10.24e-6, 1e-12);
+  EXPECT_EQ(EstimateAllGatherSeconds(InventCluster({1}, kFast, kSlow), 1, 1024), 0);
 }
 
 TEST(EstimateTest, AllGatherOfManyRanksDoubles) {
   const CostModel model = InventCluster(std::vector<int>(13, 1), kFast, kSlow);
   // 1, 2 and 4 shares, and the 5 that are left; those around the last rank are two messages, one after the other.
-  EXPECT_NEAR(EstimateAllGatherSeconds(model, 1024), 4 * 20e-6 + 12 * 10.24e-6, 1e-12);
+  EXPECT_NEAR(EstimateAllGatherSeconds(model, 1, 1024), 4 * 20e-6 + 12 * 10.24e-6, 1e-12);
+}
+
+TEST(EstimateTest, GroupsGatherAtTheSameTime) {
+  const CostModel nodes = InventCluster(std::vector<int>(8, 1), kFast, kSlow);
+  EXPECT_NEAR(EstimateAllGatherSeconds(nodes, 2, 1024), 20e-6 + 3 * 10.24e-6, 1e-12);
+  EXPECT_NEAR(EstimateAllGatherSeconds(nodes, 4, 1024), 20e-6 + 10.24e-6, 1e-12);
+  EXPECT_EQ(EstimateAllGatherSeconds(nodes, 8, 1024), 0);
+  // 3, 3 and 4 members.
+  const CostModel ten = InventCluster(std::vector<int>(10, 1), kFast, kSlow);
+  EXPECT_NEAR(EstimateAllGatherSeconds(ten, 3, 1024), 20e-6 + 3 * 10.24e-6, 1e-12);
+  // 13 and 14 members, of which the longer of two groups by doubling counts.
+  const CostModel many = InventCluster(std::vector<int>(27, 1), kFast, kSlow);
+  EXPECT_NEAR(EstimateAllGatherSeconds(many, 2, 1024), 4 * 20e-6 + 13 * 10.24e-6, 1e-12);
+}
+
+TEST(EstimateTest, GroupsInsideNodesDoNotCrossThem) {
+  const CostModel model = InventCluster({2, 2}, kFast, kSlow);
+  EXPECT_NEAR(EstimateAllGatherSeconds(model, 2, 1024), TransferSeconds(kFast, 1024), 1e-12);
+  // The second of three pairs has a rank on each node.
+  EXPECT_NEAR(EstimateAllGatherSeconds(InventCluster({3, 3}, kFast, kSlow), 3, 1024), TransferSeconds(kSlow, 1024),
+              1e-12);
+}
+
+TEST(EstimateTest, AnExchangeMayBeMerged) {
+  CostModel model = InventCluster(std::vector<int>(8, 1), kFast, kSlow);
+  model.merge_seconds_per_byte = 1e-9;
+  EXPECT_NEAR(EstimateExchangeSeconds(model, 2, 1024, Received::kKept), 20e-6 + 3 * 10.24e-6, 1e-12);
+  EXPECT_NEAR(EstimateExchangeSeconds(model, 2, 1024, Received::kMerged), 20e-6 + 3 * 10.24e-6 + 3 * 1.024e-6, 1e-12);
+  // However many members there are: one hop.
+  const CostModel many = InventCluster(std::vector<int>(32, 1), kFast, kSlow);
+  EXPECT_NEAR(EstimateExchangeSeconds(many, 1, 1024, Received::kKept), 20e-6 + 31 * 10.24e-6, 1e-12);
+  EXPECT_EQ(EstimateExchangeSeconds(many, 32, 1024, Received::kKept), 0);
 }
 
 TEST(EstimateTest, BroadcastIsAsDeepAsItsTree) {

@@ -54,17 +54,17 @@ Status Transport::Broadcast(int root, std::span<std::byte> data) {
   return Exchange(sends_, {});
 }
 
-Status Transport::CheckShares(std::span<const std::byte> mine, std::span<const std::byte> all,
-                              std::span<const size_t> bytes_of_rank) const {
-  if (!bytes_of_rank.empty() && bytes_of_rank.size() != static_cast<size_t>(size_)) {
-    return InvalidArgument("a gather of {} ranks is given the sizes of {}", size_, bytes_of_rank.size());
+Status Transport::CheckShares(int me, int num_members, std::span<const std::byte> mine, std::span<const std::byte> all,
+                              std::span<const size_t> bytes_of_member) const {
+  if (!bytes_of_member.empty() && bytes_of_member.size() != static_cast<size_t>(num_members)) {
+    return InvalidArgument("a gather of {} ranks is given the sizes of {}", num_members, bytes_of_member.size());
   }
-  size_t total = mine.size() * size_;
-  if (!bytes_of_rank.empty()) {
+  size_t total = mine.size() * static_cast<size_t>(num_members);
+  if (!bytes_of_member.empty()) {
     total = 0;
-    for (const size_t bytes : bytes_of_rank) total += bytes;
-    if (bytes_of_rank[rank_] != mine.size()) {
-      return InvalidArgument("rank {} gathers {} bytes and was to have {}", rank_, mine.size(), bytes_of_rank[rank_]);
+    for (const size_t bytes : bytes_of_member) total += bytes;
+    if (bytes_of_member[me] != mine.size()) {
+      return InvalidArgument("rank {} gathers {} bytes and was to have {}", rank_, mine.size(), bytes_of_member[me]);
     }
   }
   if (all.size() != total) {
@@ -77,7 +77,7 @@ Status Transport::Gather(int root, std::span<const std::byte> mine, std::span<st
                          std::span<const size_t> bytes_of_rank) {
   if (root < 0 || root >= size_) return InvalidArgument("rank {} gathers: ranks are 0 to {}", root, size_ - 1);
   if (rank_ != root) return Send(root, mine);
-  if (Status status = CheckShares(mine, all, bytes_of_rank); !status.ok()) return status;
+  if (Status status = CheckShares(rank_, size_, mine, all, bytes_of_rank); !status.ok()) return status;
   receives_.clear();
   size_t begin = 0;
   for (int peer = 0; peer < size_; ++peer) {
@@ -91,9 +91,29 @@ Status Transport::Gather(int root, std::span<const std::byte> mine, std::span<st
 
 Status Transport::AllGather(std::span<const std::byte> mine, std::span<std::byte> all,
                             std::span<const size_t> bytes_of_rank) {
-  if (Status status = CheckShares(mine, all, bytes_of_rank); !status.ok()) return status;
-  return size_ <= kMostRanksOfDirectGather ? AllGatherDirectly(mine, all, bytes_of_rank)
-                                           : AllGatherByDoubling(mine, all, bytes_of_rank);
+  if (all_ranks_.empty()) {
+    for (int rank = 0; rank < size_; ++rank) all_ranks_.push_back(rank);
+  }
+  return AllGatherAmong(all_ranks_, mine, all, bytes_of_rank);
+}
+
+Status Transport::AllGatherAmong(std::span<const int> ranks, std::span<const std::byte> mine, std::span<std::byte> all,
+                                 std::span<const size_t> bytes_of_member) {
+  const auto found = std::ranges::find(ranks, rank_);
+  if (found == ranks.end()) return InvalidArgument("rank {} is not among the {} that gather", rank_, ranks.size());
+  const int me = static_cast<int>(found - ranks.begin());
+  const int num_members = static_cast<int>(ranks.size());
+  if (Status status = CheckShares(me, num_members, mine, all, bytes_of_member); !status.ok()) return status;
+  begin_of_member_.resize(ranks.size() + 1);
+  size_t begin = 0;
+  for (int member = 0; member < num_members; ++member) {
+    begin_of_member_[member] = begin;
+    begin += bytes_of_member.empty() ? mine.size() : bytes_of_member[member];
+  }
+  begin_of_member_[num_members] = begin;
+  Copy(all.data() + begin_of_member_[me], mine.data(), mine.size());
+  return num_members <= kMostRanksOfDirectGather ? AllGatherDirectly(ranks, me, all)
+                                                 : AllGatherByDoubling(ranks, me, all);
 }
 
 // Around the circle of ranks, each has the shares of itself and of the distance - 1 after it, gives them to the rank
@@ -105,55 +125,44 @@ Status Transport::AllGather(std::span<const std::byte> mine, std::span<std::byte
 //          4     3 4 0 1    4            2              from 2; sends only its own, which is all that rank 4 misses
 //
 // Shares lie in their places from the start; those on both sides of the end are two messages.
-Status Transport::AllGatherByDoubling(std::span<const std::byte> mine, std::span<std::byte> all,
-                                      std::span<const size_t> bytes_of_rank) {
-  begin_of_rank_.resize(static_cast<size_t>(size_) + 1);
-  size_t begin = 0;
-  for (int peer = 0; peer < size_; ++peer) {
-    begin_of_rank_[peer] = begin;
-    if (peer == rank_) Copy(all.data() + begin, mine.data(), mine.size());
-    begin += bytes_of_rank.empty() ? mine.size() : bytes_of_rank[peer];
-  }
-  begin_of_rank_[size_] = begin;
-  // add(data, bytes) for the shares of `count` ranks from `first` on, around the end.
+Status Transport::AllGatherByDoubling(std::span<const int> ranks, int me, std::span<std::byte> all) {
+  const int num_members = static_cast<int>(ranks.size());
+  // add(data, bytes) for the shares of `count` members from `first` on, around the end.
   const auto for_pieces = [&](int first, int count, const auto& add) {
-    first %= size_;
-    const int end = std::min(first + count, size_);
+    const int end = std::min(first + count, num_members);
     const int wrapped = first + count - end;
-    add(all.data() + begin_of_rank_[first], begin_of_rank_[end] - begin_of_rank_[first]);
-    if (wrapped > 0) add(all.data(), begin_of_rank_[wrapped]);
+    add(all.data() + begin_of_member_[first], begin_of_member_[end] - begin_of_member_[first]);
+    if (wrapped > 0) add(all.data(), begin_of_member_[wrapped]);
   };
-  for (int distance = 1; distance < size_; distance *= 2) {
-    const int count = std::min(distance, size_ - distance);
-    const int to = (rank_ - distance + size_) % size_;
-    const int from = (rank_ + distance) % size_;
+  for (int distance = 1; distance < num_members; distance *= 2) {
+    const int count = std::min(distance, num_members - distance);
+    const int to = ranks[(me - distance + num_members) % num_members];
+    const int from = (me + distance) % num_members;
     sends_.clear();
     receives_.clear();
-    for_pieces(rank_, count, [&](std::byte* data, size_t bytes) {
+    for_pieces(me, count, [&](std::byte* data, size_t bytes) {
       if (bytes > 0) sends_.push_back({.to = to, .data = data, .bytes = bytes});
     });
     for_pieces(from, count, [&](std::byte* data, size_t bytes) {
-      if (bytes > 0) receives_.push_back({.from = from, .data = data, .bytes = bytes});
+      if (bytes > 0) receives_.push_back({.from = ranks[from], .data = data, .bytes = bytes});
     });
     if (Status status = Exchange(sends_, receives_); !status.ok()) return status;
   }
   return broken_;
 }
 
-Status Transport::AllGatherDirectly(std::span<const std::byte> mine, std::span<std::byte> all,
-                                    std::span<const size_t> bytes_of_rank) {
+Status Transport::AllGatherDirectly(std::span<const int> ranks, int me, std::span<std::byte> all) {
+  const int num_members = static_cast<int>(ranks.size());
+  const auto share = [&](int member) {
+    return all.subspan(begin_of_member_[member], begin_of_member_[member + 1] - begin_of_member_[member]);
+  };
   sends_.clear();
   receives_.clear();
-  size_t begin = 0;
-  for (int peer = 0; peer < size_; ++peer) {
-    const size_t bytes = bytes_of_rank.empty() ? mine.size() : bytes_of_rank[peer];
-    if (peer != rank_) receives_.push_back({.from = peer, .data = all.data() + begin, .bytes = bytes});
-    if (peer == rank_) Copy(all.data() + begin, mine.data(), bytes);
-    begin += bytes;
-  }
-  // Each begins with its neighbour, so that not all knock at rank 0 first.
-  for (int i = 1; i < size_; ++i) {
-    sends_.push_back({.to = (rank_ + i) % size_, .data = mine.data(), .bytes = mine.size()});
+  // Each begins with its neighbour, so that not all knock at the first one first.
+  for (int i = 1; i < num_members; ++i) {
+    const int member = (me + i) % num_members;
+    sends_.push_back({.to = ranks[member], .data = share(me).data(), .bytes = share(me).size()});
+    receives_.push_back({.from = ranks[member], .data = share(member).data(), .bytes = share(member).size()});
   }
   return Exchange(sends_, receives_);
 }

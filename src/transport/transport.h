@@ -129,6 +129,10 @@ class Transport {
   // (gather_ranks.h) in ceil(log2 p) hops.
   Status AllGather(std::span<const std::byte> mine, std::span<std::byte> all,
                    std::span<const size_t> bytes_of_rank = {});
+  // The same among some of the ranks, of which this is one: `ranks` says which, in the order of their shares, and
+  // `bytes_of_member` has as many entries. The others take no part.
+  Status AllGatherAmong(std::span<const int> ranks, std::span<const std::byte> mine, std::span<std::byte> all,
+                        std::span<const size_t> bytes_of_member = {});
 
   // Replaces `data`, on every rank, by the ranks' data combined in the order of ranks: d_0 (op) d_1 (op) ... Inproc:
   // recursive doubling over contiguous ranges of ranks. Mpi: MPI_Allreduce.
@@ -155,12 +159,12 @@ class Transport {
 
  private:
   Status CheckParts(std::span<const SendPart> sends, std::span<const ReceivePart> receives) const;
-  Status AllGatherDirectly(std::span<const std::byte> mine, std::span<std::byte> all,
-                           std::span<const size_t> bytes_of_rank);
-  Status AllGatherByDoubling(std::span<const std::byte> mine, std::span<std::byte> all,
-                             std::span<const size_t> bytes_of_rank);
-  Status CheckShares(std::span<const std::byte> mine, std::span<const std::byte> all,
-                     std::span<const size_t> bytes_of_rank) const;
+  // Of the member number `me` of `ranks`; begin_of_member_ says where in `all` the shares lie, its own already there.
+  Status AllGatherDirectly(std::span<const int> ranks, int me, std::span<std::byte> all);
+  Status AllGatherByDoubling(std::span<const int> ranks, int me, std::span<std::byte> all);
+  // `me` of `num_members` gives `mine` to a gather into `all`.
+  Status CheckShares(int me, int num_members, std::span<const std::byte> mine, std::span<const std::byte> all,
+                     std::span<const size_t> bytes_of_member) const;
 
   std::string_view name_;
   int rank_;
@@ -171,7 +175,8 @@ class Transport {
   // Scratch of the collectives.
   std::vector<SendPart> sends_;
   std::vector<ReceivePart> receives_;
-  std::vector<size_t> begin_of_rank_;
+  std::vector<int> all_ranks_;
+  std::vector<size_t> begin_of_member_;
   AlignedBuffer received_;
 };
 

@@ -217,6 +217,29 @@ void GathersEqualAndUnequalShares(Transport& t) {
   EXPECT_EQ(all, expected);
 }
 
+// Groups of neighbours, and of every other rank from the last to the first.
+void GathersAmongSomeRanks(Transport& t) {
+  for (const int num_groups : {1, 2, 3}) {
+    std::vector<int> ranks;
+    std::vector<size_t> sizes;
+    Bytes expected;
+    for (int rank = t.size() - 1; rank >= 0; --rank) {
+      if (rank % num_groups != t.rank() % num_groups) continue;
+      ranks.push_back(rank);
+      sizes.push_back(static_cast<size_t>(rank * 31 % 200));
+      const Bytes part = Pattern(rank, rank, 5, sizes.back());
+      expected.insert(expected.end(), part.begin(), part.end());
+    }
+    const Bytes mine = Pattern(t.rank(), t.rank(), 5, static_cast<size_t>(t.rank() * 31 % 200));
+    Bytes all(expected.size());
+    ExpectOk(t.AllGatherAmong(ranks, mine, all, sizes));
+    EXPECT_EQ(all, expected);
+  }
+  const std::vector<int> others = {t.rank() + 1, t.rank() + 2};
+  Bytes all(16);
+  EXPECT_EQ(t.AllGatherAmong(others, Bytes(8), all).code(), StatusCode::kInvalidArgument);
+}
+
 void RefusesSharesThatDoNotFit(Transport& t) {
   Bytes all(t.size() * 9);
   EXPECT_EQ(t.AllGather(Bytes(8), std::span(all).first(t.size() * 8 + 1)).code(), StatusCode::kInvalidArgument);
@@ -384,6 +407,7 @@ std::span<const TransportCase> TransportCases() {
       {"NobodyPassesTheBarrierAlone", NobodyPassesTheBarrierAlone},
       {"BroadcastsFromEveryRoot", BroadcastsFromEveryRoot},
       {"GathersEqualAndUnequalShares", GathersEqualAndUnequalShares},
+      {"GathersAmongSomeRanks", GathersAmongSomeRanks},
       {"RefusesSharesThatDoNotFit", RefusesSharesThatDoNotFit},
       {"ReducesInTheOrderOfRanks", ReducesInTheOrderOfRanks},
       {"SumsAndMaximaAgreeOnAllRanks", SumsAndMaximaAgreeOnAllRanks},
