@@ -14,7 +14,9 @@ size_t RoundUp(size_t bytes) { return (bytes + kCacheLineBytes - 1) / kCacheLine
 }  // namespace
 
 size_t Activations::StrideBytes(ActivationForm form, size_t columns) {
-  if (form == ActivationForm::kFloats) return RoundUp(columns * sizeof(float));
+  // An odd number of cache lines: kernels read one column of several tokens at once, and at distances of a power of two
+  // these would share the few places of one set of the cache.
+  if (form == ActivationForm::kFloats) return RoundUp(columns * sizeof(float)) | kCacheLineBytes;
   return RoundUp(columns) + RoundUp(columns / kActivationBlock * 7 * sizeof(float));
 }
 

@@ -125,10 +125,121 @@ TEST(MatmulTest, SameBitsForAnySplitOfTheTokens) {
 
 TEST(MatmulTest, FloatColumnsOfAnyNumber) {
   for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kBF16}) {
-    for (const size_t columns : {0, 1, 7, 15, 16, 17, 31, 33, 100}) {
+    for (const size_t columns : {0, 1, 7, 15, 16, 17, 31, 33, 100, 255, 257}) {
       for (const size_t tokens : {1, 4, 7}) ExpectMultipliesAsReference({type, 5, columns, tokens, 50 + columns});
     }
   }
+}
+
+// Segments of all kinds: one, several, a last one that is shorter, numbers that are no power of two.
+TEST(MatmulTest, SameBitsAsReferenceForAnyNumberOfSegments) {
+  for (const WeightType type : AllWeightTypes()) {
+    for (const size_t columns : {32, 224, 256, 288, 512, 576, 768, 1280, 1536, 1792, 2240, 2816}) {
+      if (columns % InfoOf(type).block_values != 0) continue;
+      for (const size_t tokens : {1, 2, 3, 6}) ExpectMultipliesAsReference({type, 17, columns, tokens, 55 + columns});
+    }
+  }
+  for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kBF16}) {
+    for (const size_t columns : {255, 257, 271, 273, 500, 1025}) {
+      for (const size_t tokens : {1, 2, 7}) ExpectMultipliesAsReference({type, 5, columns, tokens, 56 + columns});
+    }
+  }
+}
+
+// The columns of one segment alone, in the order that src/kernels/matmul.h gives.
+TEST(MatmulTest, ASegmentStartsFromZeroAndSegmentsAreATree) {
+  const MatmulProblem problem(WeightType::kF32, 1, 3 * kSegmentColumns, 1, 57);
+  std::vector<float> leaves;
+  for (size_t i = 0; i < 3; ++i) {
+    MatmulProblem one(WeightType::kF32, 1, kSegmentColumns, 1, 57);
+    const size_t first = i * kSegmentColumns;
+    one.w.data = problem.w.data + first * sizeof(float);
+    std::copy_n(problem.x_floats.begin() + static_cast<std::ptrdiff_t>(first), kSegmentColumns, one.x_floats.begin());
+    one.SetTokens();
+    leaves.push_back(one.Product(1)[0]);
+  }
+  EXPECT_TRUE(SameBits(problem.Product(1)[0], (leaves[0] + leaves[1]) + leaves[2]));
+}
+
+// The columns of a range of segments of every token of `problem`.
+Activations TokensOfRange(const MatmulProblem& problem, SegmentRange range) {
+  const size_t columns = NumColumns(problem.w.columns, range);
+  Activations x;
+  EXPECT_TRUE(x.Grow(problem.num_tokens, columns).ok());
+  x.Reset(FormOf(problem.w.type), problem.num_tokens, columns);
+  x.SetTokens(0, problem.num_tokens, problem.x_floats.data() + range.begin * kSegmentColumns, problem.w.columns);
+  return x;
+}
+
+// The forests of all parts, one after the other: [nodes][tokens][rows].
+std::vector<float> ForestsOfParts(const MatmulProblem& problem, std::span<const SegmentRange> parts) {
+  const size_t node_floats = problem.num_tokens * problem.w.rows;
+  std::vector<float> nodes;
+  for (const SegmentRange& part : parts) {
+    const size_t first = nodes.size();
+    nodes.resize(first + SegmentForest(NumSegments(problem.w.columns), part).size() * node_floats, kNan);
+    const Activations x = TokensOfRange(problem, part);
+    // Where they lie and copied, by turns.
+    WeightColumns columns = ColumnsOf(problem.w, part);
+    std::vector<std::byte> copy(problem.w.rows * columns.row_bytes());
+    if (first % 2 == 0) columns = CopyColumns(problem.w, part, copy.data());
+    for (size_t row = 0; row < problem.w.rows; row += 7) {  // in calls of seven rows
+      MultiplyColumns(columns, row, std::min<size_t>(7, problem.w.rows - row), x, nodes.data() + first + row,
+                      problem.w.rows, node_floats, problem.scratch.data());
+    }
+  }
+  return nodes;
+}
+
+std::vector<float> FoldParts(const MatmulProblem& problem, std::span<const SegmentRange> parts) {
+  const size_t num_segments = NumSegments(problem.w.columns);
+  std::vector<SegmentRange> node_ranges;
+  for (const SegmentRange& part : parts) {
+    const SegmentForest forest(num_segments, part);
+    node_ranges.insert(node_ranges.end(), forest.nodes().begin(), forest.nodes().end());
+  }
+  std::vector<float> nodes = ForestsOfParts(problem, parts);
+  const size_t node_floats = problem.num_tokens * problem.w.rows;
+  FoldColumnParts(MergesOf(num_segments, node_ranges), node_floats, nodes.data(), node_floats);
+  nodes.resize(node_floats);
+  return nodes;
+}
+
+TEST(MatmulTest, SameBitsForAnySplitOfTheColumns) {
+  for (const WeightType type : AllWeightTypes()) {
+    for (const size_t tokens : {1, 3, 6}) {
+      // Five or six segments, the last one shorter where the type's blocks allow it.
+      const size_t columns = InfoOf(type).block_values == 256 ? 1280 : IsQuantized(type) ? 1312 : 1301;
+      const MatmulProblem problem(type, 19, columns, tokens, 58);
+      const std::vector<float> expected = problem.Expected();
+      OnEveryTarget([&](const std::string& target) {
+        for (const size_t num_parts : {1, 2, 3, 4, 5, 8}) {
+          std::vector<SegmentRange> parts;
+          for (size_t i = 0; i < num_parts; ++i) {
+            parts.push_back(SegmentsOfPart(NumSegments(columns), i, num_parts));
+          }
+          EXPECT_TRUE(SameBits(FoldParts(problem, parts), expected))
+              << target << " " << Describe(problem) << " in " << num_parts;
+        }
+      });
+    }
+  }
+}
+
+RC_GTEST_PROP(MatmulTest, ForestsAreTheReferencesForAnyRange, ()) {
+  const WeightType type = AllWeightTypes()[*rc::gen::inRange<size_t>(0, AllWeightTypes().size())];
+  const size_t columns = ColumnsFor(type, *rc::gen::inRange<size_t>(1, InfoOf(type).block_values == 256 ? 9 : 70));
+  const MatmulProblem problem(type, *rc::gen::inRange<size_t>(1, 20), columns, *rc::gen::inRange<size_t>(1, 9), 59);
+  const size_t begin = *rc::gen::inRange<size_t>(0, NumSegments(columns) + 1);
+  const SegmentRange range = {begin, *rc::gen::inRange<size_t>(begin, NumSegments(columns) + 1)};
+  const size_t node_floats = problem.num_tokens * problem.w.rows;
+  std::vector<float> expected(SegmentForest(NumSegments(columns), range).size() * node_floats);
+  reference::MultiplyColumns(problem.w, 0, problem.w.rows, range, TokensOfRange(problem, range), expected.data(),
+                             problem.w.rows, node_floats);
+  OnEveryTarget([&](const std::string& target) {
+    EXPECT_TRUE(SameBits(ForestsOfParts(problem, {&range, 1}), expected))
+        << target << " " << Describe(problem) << " [" << range.begin << ", " << range.end << ")";
+  });
 }
 
 TEST(MatmulTest, NoTokensAndNoColumns) {

@@ -9,8 +9,9 @@
 namespace pando {
 
 // RMS norm: out[i] = (x[i] * r) * weight[i], r = 1 / sqrt(mean of x^2 + eps).
-// The sum of squares: 16 chains in float64, x[i] in chain i mod 16, s = fma(x, x, s) from 0; added by halves (i with i
-// + 8, i + 4, i + 2, i + 1). r is computed in float64 and rounded to float32 once.
+// The sum of squares: 64 chains in float64, x[i] in chain i mod 64, s = fma(x, x, s) from 0; added by halves (i with i
+// + 32, i + 16, ... i + 1). 64 are as many as a work-group of a GPU has work-items. r is computed in float64 and
+// rounded to float32 once.
 void RmsNorm(const float* x, const float* weight, size_t size, float eps, float* out);
 
 // SwiGLU: out[i] = (gate[i] / (1 + Exp(min(-gate[i], 87)))) * up[i], with the kernels' own Exp.

@@ -22,12 +22,12 @@ using ::pando::test_support::Normals;
 using ::pando::test_support::OnEveryTarget;
 using ::pando::test_support::SameBits;
 
-constexpr size_t kSizes[] = {0, 1, 2, 7, 8, 15, 16, 17, 31, 64, 100, 576, 1537};
+constexpr size_t kSizes[] = {0, 1, 2, 7, 8, 15, 16, 17, 31, 63, 64, 65, 100, 128, 576, 1537};
 
 std::vector<float> NormInOrder(const std::vector<float>& x, const std::vector<float>& weight, float eps) {
-  std::array<double, 16> chains{};
-  for (size_t i = 0; i < x.size(); ++i) chains[i % 16] = std::fma(double{x[i]}, double{x[i]}, chains[i % 16]);
-  for (size_t half = 8; half >= 1; half /= 2) {
+  std::array<double, 64> chains{};
+  for (size_t i = 0; i < x.size(); ++i) chains[i % 64] = std::fma(double{x[i]}, double{x[i]}, chains[i % 64]);
+  for (size_t half = 32; half >= 1; half /= 2) {
     for (size_t i = 0; i < half; ++i) chains[i] += chains[i + half];
   }
   const float r = static_cast<float>(1.0 / std::sqrt(chains[0] / static_cast<double>(x.size()) + double{eps}));
@@ -49,6 +49,25 @@ TEST(VectorOpsTest, RmsNormIsItsDefinitionOnEveryTarget) {
       RmsNorm(in_place.data(), weight.data(), size, 1e-5f, in_place.data());
       EXPECT_TRUE(SameBits(in_place, expected)) << target << " " << size;
     });
+  }
+}
+
+// Rounding to float32 hides the order of a sum in float64. Here the mean is 1 and a little, of which what is added to
+// the one large square is lost, and eps takes the 1 away: r shows the last bits of the sum.
+TEST(VectorOpsTest, RmsNormSumsInTheOrderOfItsDefinition) {
+  for (const size_t root : {2, 5, 8, 10, 17, 24, 39, 64}) {
+    const size_t size = root * root;
+    for (const size_t large : {size_t{0}, size / 2, size - 1}) {
+      std::vector<float> x = Normals(size, 11 + size, 0x1p-24f * static_cast<float>(root));
+      x[large] = static_cast<float>(root);
+      const std::vector<float> weight = Normals(size, 12 + size);
+      const std::vector<float> expected = NormInOrder(x, weight, -1.0f);
+      OnEveryTarget([&](const std::string& target) {
+        std::vector<float> out(size);
+        RmsNorm(x.data(), weight.data(), size, -1.0f, out.data());
+        EXPECT_TRUE(SameBits(out, expected)) << target << " " << size << " " << large;
+      });
+    }
   }
 }
 

@@ -6,9 +6,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 
+#include "pando/canonical_tree.h"
 #include "src/base/float16.h"
 #include "src/kernels/simd/row_tiles.h"
+#include "src/kernels/state_rows.h"
 
 namespace pando::reference {
 namespace {
@@ -183,6 +186,31 @@ void MergeInOrder(AttentionStateSpan into, size_t into_row, AttentionStateSpan f
 
 void FoldChunkInOrder(const ChunkFold& fold) {
   for (size_t row = 0; row < fold.rows; ++row) FoldRow(fold, row);
+}
+
+void FoldSlotInOrder(const ChunkFold& fold, std::span<const SlotChunk> chunks) {
+  const size_t head_dim = fold.states.head_dim;
+  std::map<int64_t, std::vector<float>> runs;  // states of fold.rows rows
+  const auto states_of = [&](std::vector<float>& run) { return AttentionStateSpan{run.data(), fold.rows, head_dim}; };
+  for (const SlotChunk& chunk : chunks) {
+    std::vector<float>& run = runs[chunk.index / kRunChunks];
+    if (run.empty()) {
+      run.resize(AttentionStateSpan::NumFloats(fold.rows, head_dim));
+      SetIdentity(states_of(run));
+    }
+    ChunkFold of_chunk = fold;
+    of_chunk.page = chunk.page;
+    of_chunk.ranges = chunk.ranges;
+    of_chunk.states = states_of(run);
+    of_chunk.first_row = 0;
+    FoldChunkInOrder(of_chunk);
+  }
+  SetIdentityRows(fold.states, {fold.first_row, fold.first_row + fold.rows});
+  for (auto& [number, run] : runs) {
+    for (size_t row = 0; row < fold.rows; ++row) {
+      MergeInOrder(fold.states, fold.first_row + row, states_of(run), row);
+    }
+  }
 }
 
 Result64 Attention64(std::span<const float> query, std::span<const float> keys, std::span<const float> values,

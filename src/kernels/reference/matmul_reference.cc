@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "src/base/float16.h"
@@ -49,18 +50,26 @@ struct SplitSum {
   int32_t high = 0;
 };
 
-float ByteDot(const WeightMatrix& w, size_t row, const ByteToken& x) {
+// The columns of one segment: `first` is its first one in the row, x_first the same one in the token.
+struct Segment {
+  size_t first;
+  size_t x_first;
+  size_t columns;
+};
+
+float ByteSegment(const WeightMatrix& w, size_t row, const ByteToken& x, const Segment& segment) {
   const WeightTypeInfo& info = InfoOf(w.type);
   const size_t groups_per_block = kGroupBlock / info.group_values;
   const float* scaled_sums = groups_per_block == 1 ? x.scaled_sums : x.scaled_half_sums;
   float a = 0;
   float b = 0;
-  for (size_t block = 0; block < w.columns / kGroupBlock; ++block) {
-    const WeightGroups weights = ReadGroups(w.type, w.row(row), block);
+  for (size_t i = 0; i < segment.columns / kGroupBlock; ++i) {
+    const WeightGroups weights = ReadGroups(w.type, w.row(row), segment.first / kGroupBlock + i);
+    const size_t block = segment.x_first / kGroupBlock + i;
     for (size_t group = 0; group < groups_per_block; ++group) {
       int32_t dot = 0;
-      for (size_t i = group * info.group_values; i < (group + 1) * info.group_values; ++i) {
-        dot += weights.q[i] * x.q[block * kGroupBlock + i];
+      for (size_t j = group * info.group_values; j < (group + 1) * info.group_values; ++j) {
+        dot += weights.q[j] * x.q[block * kGroupBlock + j];
       }
       a = std::fma(static_cast<float>(dot), weights.scale[group] * x.scales[block], a);
       b = std::fma(weights.minimum[group], scaled_sums[block * groups_per_block + group], b);
@@ -69,7 +78,7 @@ float ByteDot(const WeightMatrix& w, size_t row, const ByteToken& x) {
   return info.has_minimum ? a + b : a;
 }
 
-float FloatDot(const float* w, const float* x, size_t columns) {
+float FloatSegment(const float* w, const float* x, size_t columns) {
   std::array<float, 16> lanes{};
   for (size_t column = 0; column < columns; ++column) {
     lanes[column % 16] = std::fma(w[column], x[column], lanes[column % 16]);
@@ -78,6 +87,28 @@ float FloatDot(const float* w, const float* x, size_t columns) {
     for (size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
   }
   return lanes[0];
+}
+
+// The values of a range's segments.
+std::vector<float> SegmentValues(const WeightMatrix& w, size_t row, SegmentRange range, const Activations& x,
+                                 size_t token) {
+  std::vector<float> row_values(w.columns);
+  if (!IsQuantized(w.type)) DequantizeRow(w, row, row_values.data());
+  std::vector<float> values;
+  for (size_t i = range.begin; i < range.end; ++i) {
+    const Segment segment = {i * kSegmentColumns, (i - range.begin) * kSegmentColumns,
+                             NumColumns(w.columns, {i, i + 1})};
+    values.push_back(IsQuantized(w.type) ? ByteSegment(w, row, x.bytes(token), segment)
+                                         : FloatSegment(row_values.data() + segment.first,
+                                                        x.floats(token) + segment.x_first, segment.columns));
+  }
+  return values;
+}
+
+float ValueOfNode(std::span<const float> leaves) {
+  if (leaves.size() == 1) return leaves[0];
+  const size_t left = (leaves.size() + 1) / 2;
+  return ValueOfNode(leaves.first(left)) + ValueOfNode(leaves.subspan(left));
 }
 
 }  // namespace
@@ -104,16 +135,28 @@ void QuantizeToken(const float* x, size_t blocks, const ByteToken& to) {
 }
 
 float Dot(const WeightMatrix& w, size_t row, const Activations& x, size_t token) {
-  if (IsQuantized(w.type)) return ByteDot(w, row, x.bytes(token));
-  std::vector<float> values(w.columns);
-  DequantizeRow(w, row, values.data());
-  return FloatDot(values.data(), x.floats(token), w.columns);
+  const SegmentRange all = {0, NumSegments(w.columns)};
+  return all.empty() ? 0.0f : ValueOfNode(SegmentValues(w, row, all, x, token));
 }
 
 void MultiplyRows(const WeightMatrix& w, size_t first_row, size_t num_rows, const Activations& x, float* out,
                   size_t out_stride) {
   for (size_t token = 0; token < x.tokens(); ++token) {
     for (size_t row = 0; row < num_rows; ++row) out[token * out_stride + row] = Dot(w, first_row + row, x, token);
+  }
+}
+
+void MultiplyColumns(const WeightMatrix& w, size_t first_row, size_t num_rows, SegmentRange segments,
+                     const Activations& x, float* out, size_t out_stride, size_t node_stride) {
+  const SegmentForest forest(NumSegments(w.columns), segments);
+  for (size_t token = 0; token < x.tokens(); ++token) {
+    for (size_t row = 0; row < num_rows; ++row) {
+      const std::vector<float> leaves = SegmentValues(w, first_row + row, segments, x, token);
+      for (size_t i = 0; i < forest.size(); ++i) {
+        out[i * node_stride + token * out_stride + row] =
+            ValueOfNode(std::span(leaves).subspan(forest[i].begin - segments.begin, forest[i].size()));
+      }
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "src/kernels/activations.h"
+#include "src/kernels/segment_tree.h"
 #include "src/kernels/weight_type.h"
 
 namespace pando::reference {
@@ -18,6 +19,10 @@ float Dot(const WeightMatrix& w, size_t row, const Activations& x, size_t token)
 // As pando::MultiplyRows.
 void MultiplyRows(const WeightMatrix& w, size_t first_row, size_t num_rows, const Activations& x, float* out,
                   size_t out_stride);
+
+// As pando::MultiplyColumns.
+void MultiplyColumns(const WeightMatrix& w, size_t first_row, size_t num_rows, SegmentRange segments,
+                     const Activations& x, float* out, size_t out_stride, size_t node_stride);
 
 }  // namespace pando::reference
 

@@ -12,9 +12,12 @@
 #include <cstring>
 
 #include "src/kernels/activations.h"
+#include "src/kernels/simd/column_product.h"
 #include "src/kernels/simd/load-inl.h"
 #include "src/kernels/simd/math-inl.h"
+#include "src/kernels/simd/node_stack-inl.h"
 #include "src/kernels/simd/register_tile-inl.h"
+#include "src/kernels/simd/weights_ahead-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace pando {
@@ -44,101 +47,161 @@ HWY_INLINE float LoadOne<LoadBF16>(const std::byte* at) {
   return BFloat16ToFloat(bits);
 }
 
-// The chains of one output, the columns from `column` on and their sum.
-template <typename Element>
-HWY_INLINE float FinishChains(const FloatVec (&sums)[kChainVecs], const std::byte* row, const float* x, size_t column,
-                              size_t columns) {
-  HWY_ALIGN float chains[kChains];
-  PANDO_UNROLL
-  for (size_t i = 0; i < kChainVecs; ++i) hn::Store(sums[i], FloatTag(), chains + i * kLanes);
-  for (size_t i = 0; column < columns; ++column, ++i) {
-    chains[i] = Fma(LoadOne<Element>(row + column * Element::kBytes), x[column], chains[i]);
-  }
+// ---- Chains to values: added by halves, four outputs at a time
+
+using Chains = FloatVec[kChainVecs];
+
+#if HWY_TARGET == HWY_SCALAR
+using ValueTag = FloatTag;
+using ValueVec = FloatVec;
+
+template <size_t /*kOutputs*/>
+HWY_INLINE ValueVec AddFourChains(const Chains* chains) {
+  FloatVec sums[kChains];
+  for (size_t i = 0; i < kChains; ++i) sums[i] = chains[0][i];
   for (size_t half = kChains / 2; half >= 1; half /= 2) {
-    for (size_t i = 0; i < half; ++i) chains[i] += chains[i + half];
+    for (size_t i = 0; i < half; ++i) sums[i] = hn::Add(sums[i], sums[i + half]);
   }
-  return chains[0];
+  return sums[0];
+}
+#else
+using ValueTag = hn::Full128<float>;
+using ValueVec = hn::Vec<ValueTag>;
+
+// Chains i and i + 8, then i and i + 4: of an output's 16 chains, four sums. A template, for lengths that others have.
+template <typename D, typename Vec = hn::Vec<D> >
+HWY_INLINE ValueVec FoldToFour(D /*d*/, const Vec* chains) {
+  if constexpr (kLanes == 16) {
+    const hn::Half<D> half;
+    const auto eight = hn::Add(hn::LowerHalf(half, chains[0]), hn::UpperHalf(half, chains[0]));
+    return hn::Add(hn::LowerHalf(ValueTag(), eight), hn::UpperHalf(ValueTag(), eight));
+  } else if constexpr (kLanes == 8) {
+    const Vec eight = hn::Add(chains[0], chains[1]);
+    return hn::Add(hn::LowerHalf(ValueTag(), eight), hn::UpperHalf(ValueTag(), eight));
+  } else {
+    return hn::Add(hn::Add(chains[0], chains[2]), hn::Add(chains[1], chains[3]));
+  }
 }
 
-// out[t * out_stride + r] for kRows rows and kTokens tokens.
-template <typename Element, size_t kRows, size_t kTokens>
-HWY_NOINLINE void MultiplyFloatTile(const std::byte* rows, size_t row_bytes, const float* x, size_t x_stride,
-                                    size_t columns, float* out, size_t out_stride) {
-  const FloatTag d;
-  FloatVec sums[kRows][kTokens][kChainVecs];
+// Lane i = the value of output i, of up to four.
+template <size_t kOutputs>
+HWY_INLINE ValueVec AddFourChains(const Chains* chains) {
+  const ValueTag d;
+  ValueVec four[4];
   PANDO_UNROLL
-  for (size_t r = 0; r < kRows; ++r) {
-    PANDO_UNROLL
-    for (size_t t = 0; t < kTokens; ++t) {
-      PANDO_UNROLL
-      for (size_t i = 0; i < kChainVecs; ++i) sums[r][t][i] = hn::Zero(d);
-    }
+  for (size_t i = 0; i < 4; ++i) four[i] = i < kOutputs ? FoldToFour(FloatTag(), chains[i]) : four[0];
+  const auto fold_two = [&](ValueVec a, ValueVec b)
+                            HWY_ATTR { return hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a)); };
+  const ValueVec low = fold_two(four[0], four[1]);
+  const ValueVec high = fold_two(four[2], four[3]);
+  return hn::Add(hn::ConcatEven(d, high, low), hn::ConcatOdd(d, high, low));
+}
+#endif
+
+constexpr size_t kValueLanes = hn::MaxLanes(ValueTag());
+constexpr size_t NumValueVecs(size_t outputs) { return (outputs + kValueLanes - 1) / kValueLanes; }
+
+template <size_t kOutputs>
+HWY_INLINE void AddChains(const Chains (&chains)[kOutputs], ValueVec (&values)[NumValueVecs(kOutputs)]) {
+  PANDO_UNROLL
+  for (size_t i = 0; i + kValueLanes <= kOutputs; i += kValueLanes) {
+    values[i / kValueLanes] = AddFourChains<kValueLanes>(chains + i);
   }
-  size_t column = 0;
-  for (; column + kChains <= columns; column += kChains) {
+  constexpr size_t kRest = kOutputs % kValueLanes;
+  if constexpr (kRest != 0) values[kOutputs / kValueLanes] = AddFourChains<kRest>(chains + kOutputs - kRest);
+}
+
+// The last columns of a row, fewer than there are chains.
+template <typename Element>
+HWY_INLINE void AddLastColumns(const std::byte* row, const float* x, size_t count, Chains& chains) {
+  HWY_ALIGN float sums[kChains];
+  for (size_t i = 0; i < kChainVecs; ++i) hn::Store(chains[i], FloatTag(), sums + i * kLanes);
+  for (size_t i = 0; i < count; ++i) sums[i] = Fma(LoadOne<Element>(row + i * Element::kBytes), x[i], sums[i]);
+  for (size_t i = 0; i < kChainVecs; ++i) chains[i] = hn::Load(FloatTag(), sums + i * kLanes);
+}
+
+// ---- Tiles
+
+// The chains of kRows rows and kTokens tokens, output t * kRows + r, over the columns [column, end) of a segment.
+template <typename Element, size_t kRows, size_t kTokens>
+HWY_INLINE void AddSegment(const std::byte* rows, size_t row_stride, const float* x, size_t x_stride, size_t column,
+                           size_t end, WeightsAhead& ahead, Chains (&chains)[kRows * kTokens]) {
+  const FloatTag d;
+  PANDO_UNROLL
+  for (size_t o = 0; o < kRows * kTokens; ++o) {
+    PANDO_UNROLL
+    for (size_t i = 0; i < kChainVecs; ++i) chains[o][i] = hn::Zero(d);
+  }
+  for (; column + kChains <= end; column += kChains) {
+    ahead.Advance<kRows * kChains * Element::kBytes>();
     PANDO_UNROLL
     for (size_t i = 0; i < kChainVecs; ++i) {
       FloatVec w[kRows];
       PANDO_UNROLL
       for (size_t r = 0; r < kRows; ++r) {
-        w[r] = Element::Load(rows + r * row_bytes + (column + i * kLanes) * Element::kBytes);
+        w[r] = Element::Load(rows + r * row_stride + (column + i * kLanes) * Element::kBytes);
       }
       PANDO_UNROLL
       for (size_t t = 0; t < kTokens; ++t) {
         const FloatVec values = hn::Load(d, x + t * x_stride + column + i * kLanes);
         PANDO_UNROLL
-        for (size_t r = 0; r < kRows; ++r) MultiplyAddTo(sums[r][t][i], w[r], values);
+        for (size_t r = 0; r < kRows; ++r) MultiplyAddTo(chains[t * kRows + r][i], w[r], values);
       }
     }
   }
-  PANDO_UNROLL
-  for (size_t r = 0; r < kRows; ++r) {
-    PANDO_UNROLL
+  if (HWY_LIKELY(column == end)) return;
+  for (size_t o = 0; o < kRows * kTokens; ++o) {
+    AddLastColumns<Element>(rows + o % kRows * row_stride + column * Element::kBytes, x + o / kRows * x_stride + column,
+                            end - column, chains[o]);
+  }
+}
+
+// kRows rows from `row` on and kTokens tokens from `token` on.
+template <typename Element, size_t kRows, size_t kTokens>
+HWY_NOINLINE void MultiplyFloatTile(const ColumnProduct& p, size_t row, size_t token, WeightsAhead& ahead) {
+  constexpr size_t kOutputs = kRows * kTokens;
+  const std::byte* rows = p.rows + row * p.row_stride;
+  const size_t columns = p.x.columns();
+  const size_t x_stride = p.x.token_stride_bytes() / sizeof(float);
+  NodeStack<ValueTag, NumValueVecs(kOutputs)> nodes;
+  for (size_t i = 0; i < p.num_segments(); ++i) {
+    const size_t begin = i * kSegmentColumns;
+    const size_t end = std::min(columns, begin + kSegmentColumns);
+    Chains chains[kOutputs];
+    AddSegment<Element, kRows, kTokens>(rows, p.row_stride, p.x.floats(token), x_stride, begin, end, ahead, chains);
+    ValueVec values[NumValueVecs(kOutputs)];
+    AddChains<kOutputs>(chains, values);
+    nodes.Push(values, p.merges[i]);
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    float* out = p.out + i * p.node_stride + token * p.out_stride + row;
     for (size_t t = 0; t < kTokens; ++t) {
-      out[t * out_stride + r] =
-          FinishChains<Element>(sums[r][t], rows + r * row_bytes, x + t * x_stride, column, columns);
+      std::memcpy(out + t * p.out_stride, nodes.node(i) + t * kRows, kRows * sizeof(float));
     }
   }
 }
 
-// Tokens [token, end) and kRows rows.
+// All tokens and kRows rows.
 template <typename Element, size_t kRows>
-HWY_INLINE void MultiplyFloatTokens(const std::byte* rows, size_t row_bytes, const Activations& x, size_t token,
-                                    size_t end, float* out, size_t out_stride) {
-  // 12 accumulators of AVX2.
-  constexpr size_t kTokens = kRows == 1 ? 6 : 3;
-  const size_t stride = x.token_stride_bytes() / sizeof(float);
-  for (; token + kTokens <= end; token += kTokens) {
-    MultiplyFloatTile<Element, kRows, kTokens>(rows, row_bytes, x.floats(token), stride, x.columns(),
-                                               out + token * out_stride, out_stride);
+HWY_INLINE void MultiplyFloatTokens(const ColumnProduct& p, size_t row, WeightsAhead& ahead) {
+  size_t token = 0;
+  // The accumulators fit into 16 registers of AVX2 with three tokens and two rows.
+  if constexpr (kRows <= 2 || kLanes == 16) {
+    for (; token + 3 <= p.x.tokens(); token += 3) MultiplyFloatTile<Element, kRows, 3>(p, row, token, ahead);
   }
-  for (; token < end; ++token) {
-    MultiplyFloatTile<Element, kRows, 1>(rows, row_bytes, x.floats(token), stride, x.columns(),
-                                         out + token * out_stride, out_stride);
-  }
+  for (; token < p.x.tokens(); ++token) MultiplyFloatTile<Element, kRows, 1>(p, row, token, ahead);
 }
 
 template <typename Element>
-void MultiplyFloatRows(const std::byte* first, size_t row_bytes, size_t num_rows, const Activations& x, float* out,
-                       size_t out_stride) {
-  // Tokens that stay in the second-level cache while all rows pass by: every two rows read them again.
-  constexpr size_t kCachedBytes = 128 << 10;
-  const size_t chunk = std::max<size_t>(1, kCachedBytes / 6 / std::max<size_t>(1, x.token_stride_bytes())) * 6;
-  for (size_t token = 0; token < x.tokens(); token += chunk) {
-    const size_t end = std::min(x.tokens(), token + chunk);
-    size_t row = 0;
-    if (x.tokens() < 3) {
-      for (; row + 4 <= num_rows; row += 4) {
-        MultiplyFloatTokens<Element, 4>(first + row * row_bytes, row_bytes, x, token, end, out + row, out_stride);
-      }
-    }
-    for (; row + 2 <= num_rows; row += 2) {
-      MultiplyFloatTokens<Element, 2>(first + row * row_bytes, row_bytes, x, token, end, out + row, out_stride);
-    }
-    for (; row < num_rows; ++row) {
-      MultiplyFloatTokens<Element, 1>(first + row * row_bytes, row_bytes, x, token, end, out + row, out_stride);
-    }
+void MultiplyFloatRows(const ColumnProduct& p) {
+  constexpr size_t kRows = 4;
+  WeightsAhead ahead(p, kRows);
+  size_t row = 0;
+  if (kLanes == 16 || p.x.tokens() < 3) {
+    for (; row + kRows <= p.num_rows; row += kRows) MultiplyFloatTokens<Element, kRows>(p, row, ahead);
   }
+  for (; row + 2 <= p.num_rows; row += 2) MultiplyFloatTokens<Element, 2>(p, row, ahead);
+  for (; row < p.num_rows; ++row) MultiplyFloatTokens<Element, 1>(p, row, ahead);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -32,12 +32,18 @@ HWY_INLINE void PrefetchBytes(const std::byte* from, size_t bytes) {
   for (size_t at = 0; at < bytes; at += 64) PrefetchLine(from + at);
 }
 
-// Each Element type: Load(at) gives one vector of consecutive elements as floats, kBytes is the size of one.
+// Each Element type: Load(at) gives one vector of consecutive elements as floats, LoadEight(at) eight of them where
+// vectors have that many; kBytes is the size of one.
 struct LoadF32 {
   static constexpr size_t kBytes = 4;
   static HWY_INLINE FloatVec Load(const std::byte* at) {
     return hn::LoadU(FloatTag(), reinterpret_cast<const float*>(at));
   }
+#if HWY_CAP_GE256
+  static HWY_INLINE hn::Vec<hn::Full256<float>> LoadEight(const std::byte* at) {
+    return hn::LoadU(hn::Full256<float>(), reinterpret_cast<const float*>(at));
+  }
+#endif
 };
 
 struct LoadF16 {
@@ -52,6 +58,12 @@ struct LoadF16 {
     return hn::PromoteTo(FloatTag(), hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(at)));
 #endif
   }
+#if HWY_CAP_GE256
+  static HWY_INLINE hn::Vec<hn::Full256<float>> LoadEight(const std::byte* at) {
+    const hn::Full128<hwy::float16_t> d16;
+    return hn::PromoteTo(hn::Full256<float>(), hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(at)));
+  }
+#endif
 };
 
 struct LoadBF16 {
@@ -60,6 +72,12 @@ struct LoadBF16 {
     const hn::Rebind<hwy::bfloat16_t, FloatTag> d16;
     return hn::PromoteTo(FloatTag(), hn::LoadU(d16, reinterpret_cast<const hwy::bfloat16_t*>(at)));
   }
+#if HWY_CAP_GE256
+  static HWY_INLINE hn::Vec<hn::Full256<float>> LoadEight(const std::byte* at) {
+    const hn::Full128<hwy::bfloat16_t> d16;
+    return hn::PromoteTo(hn::Full256<float>(), hn::LoadU(d16, reinterpret_cast<const hwy::bfloat16_t*>(at)));
+  }
+#endif
 };
 
 }  // namespace HWY_NAMESPACE

@@ -1,12 +1,7 @@
 // Products of quantised rows with many tokens: prefill, where every weight is used again and again and arithmetic is
-// the limit. Sixteen rows are unpacked once to a panel,
-//
-//   bytes      [blocks][8 steps][16 rows][4 columns]    a step is 4 columns; unsigned, signed for Q8_0
-//   scales     [groups][16 rows]
-//   minimums   [groups][16 rows]                        for types that have them
-//
-// and then meet four tokens at a time: four bytes of a token are broadcast and multiplied with four columns of eight
-// rows in one instruction, whose pairs of products are added up in 16 bits over a whole group.
+// the limit. Sixteen rows are unpacked once to a panel (panel_unpack-inl.h) and then meet four tokens at a time: four
+// bytes of a token are broadcast and multiplied with four columns of eight rows in one instruction, whose pairs of
+// products are added up in 16 bits over a whole group.
 //
 // Why 16 bits hold them: a lane has half of a group's columns. Unsigned weights of 4 bits reach 16 * 15 * 127 = 30480.
 // Those of 5 and 6 bits would not fit, but minus their middle they do (16 * 16 * 127, and 8 * 32 * 127 in groups of 16,
@@ -24,75 +19,16 @@
 #include <cstdint>
 
 #include "src/kernels/activations.h"
+#include "src/kernels/simd/panel_unpack-inl.h"
 #include "src/kernels/simd/register_tile-inl.h"
 #include "src/kernels/simd/row_products-inl.h"
 #include "src/kernels/simd/weight_panel.h"
 #include "src/kernels/simd/weight_rows-inl.h"
 
-#if PANDO_HAS_WEIGHT_ROWS
+#if PANDO_HAS_WEIGHT_ROWS && HWY_TARGET != HWY_AVX3_DL  // which has vnni_panels-inl.h
 HWY_BEFORE_NAMESPACE();
 namespace pando {
 namespace HWY_NAMESPACE {
-
-constexpr size_t kPanelVecs = kPanelRows / kTileRows;
-constexpr size_t kSteps = kActivationBlock / 4;
-constexpr size_t kStepBytes = kPanelRows * 4;
-
-// ---- Unpacking
-
-// Four words of each of eight rows, rows i and i + 4 in bytes[i], to one vector per word, `kStepBytes` apart.
-HWY_INLINE void StoreSteps(const __m256i bytes[4], std::byte* to) {
-  const __m256i t0 = _mm256_unpacklo_epi32(bytes[0], bytes[1]);
-  const __m256i t1 = _mm256_unpackhi_epi32(bytes[0], bytes[1]);
-  const __m256i t2 = _mm256_unpacklo_epi32(bytes[2], bytes[3]);
-  const __m256i t3 = _mm256_unpackhi_epi32(bytes[2], bytes[3]);
-  const auto store = [&](size_t step, __m256i v)
-                         HWY_ATTR { _mm256_store_si256(reinterpret_cast<__m256i*>(to + step * kStepBytes), v); };
-  store(0, _mm256_unpacklo_epi64(t0, t2));
-  store(1, _mm256_unpackhi_epi64(t0, t2));
-  store(2, _mm256_unpacklo_epi64(t1, t3));
-  store(3, _mm256_unpackhi_epi64(t1, t3));
-}
-
-// Eight rows into half `half` of the panel. As many bytes as they have are prefetched from `ahead` on.
-template <WeightType kType>
-HWY_NOINLINE void UnpackEightRows(const RowPointers& rows, size_t blocks, size_t half, const std::byte* ahead,
-                                  const WeightPanel& panel) {
-  constexpr WeightTypeInfo kInfo = InfoOf(kType);
-  constexpr size_t kParts = kInfo.block_values / kActivationBlock;
-  constexpr size_t kGroups = kInfo.block_values / kInfo.group_values;
-  std::byte* to = panel.bytes + half * kTileRows * 4;
-  float* scales_to = panel.scales + half * kTileRows;
-  float* minimums_to = panel.minimums + half * kTileRows;
-  size_t offset = 0;
-  for (size_t first = 0; first < blocks; first += kParts) {
-    GroupScales<kGroups> scales;
-    TypeOf<kType>::ReadScales(rows, offset, scales);
-    PrefetchBytes(ahead, kTileRows * kInfo.block_bytes);
-    ahead += kTileRows * kInfo.block_bytes;
-    for (size_t group = 0; group < kGroups; ++group) {
-      _mm256_store_ps(scales_to, scales.scale[group]);
-      scales_to += kPanelRows;
-      if constexpr (kInfo.has_minimum) {
-        _mm256_store_ps(minimums_to, scales.minimum[group]);
-        minimums_to += kPanelRows;
-      }
-    }
-    for (size_t part = 0; part < kParts; ++part) {
-      RowBytes bytes;
-      PANDO_UNROLL
-      for (size_t i = 0; i < 4; ++i) {
-        TypeOf<kType>::Load(rows.at[i] + offset, rows.at[i + 4] + offset, part, bytes.low[i], bytes.high[i]);
-      }
-      StoreSteps(bytes.low, to);
-      StoreSteps(bytes.high, to + 4 * kStepBytes);
-      to += kSteps * kStepBytes;
-    }
-    offset += kInfo.block_bytes;
-  }
-}
-
-// ---- Multiplying
 
 // acc += pairs of w * x in 16 bits. Spelled out for GCC 12, which adds neighbouring products to each other first and
 // then has no register left for the accumulators.
@@ -189,19 +125,30 @@ HWY_INLINE void DotGroup(const std::byte* panel, const int8_t* const* q, size_t 
   }
 }
 
-// b = fma(minimum, scaled sum, b) over all groups.
-template <WeightType kType, size_t kTokens>
-HWY_INLINE void AddMinimums(const WeightPanel& panel, size_t blocks, const ByteToken* x,
-                            __m256 (&sums)[kTokens][kPanelVecs]) {
-  constexpr size_t kGroups = kActivationBlock / InfoOf(kType).group_values;
+// kTokens tokens' sums for the panel's 16 rows.
+template <size_t kTokens>
+using PanelSums = __m256[kTokens][kPanelVecs];
+
+template <size_t kTokens>
+HWY_INLINE void SetZero(PanelSums<kTokens>& sums) {
   PANDO_UNROLL
   for (size_t t = 0; t < kTokens; ++t) {
     PANDO_UNROLL
     for (size_t v = 0; v < kPanelVecs; ++v) sums[t][v] = _mm256_setzero_ps();
   }
+}
+
+// values = values + b, where b = fma(minimum, scaled sum, b) over the groups [group, end). Apart from the products,
+// which need all registers.
+template <WeightType kType, size_t kTokens>
+HWY_NOINLINE void AddMinimums(const WeightPanel& panel, size_t group, size_t end, const ByteToken* x,
+                              EightVec (&values)[kTokens * kPanelVecs]) {
+  constexpr size_t kGroups = kActivationBlock / InfoOf(kType).group_values;
+  PanelSums<kTokens> sums;
+  SetZero<kTokens>(sums);
   const float* scaled_sums[kTokens];
   for (size_t t = 0; t < kTokens; ++t) scaled_sums[t] = kGroups == 1 ? x[t].scaled_sums : x[t].scaled_half_sums;
-  for (size_t group = 0; group < blocks * kGroups; ++group) {
+  for (; group < end; ++group) {
     PANDO_UNROLL
     for (size_t v = 0; v < kPanelVecs; ++v) {
       const __m256 minimum = _mm256_load_ps(panel.minimums + group * kPanelRows + v * kTileRows);
@@ -211,22 +158,21 @@ HWY_INLINE void AddMinimums(const WeightPanel& panel, size_t blocks, const ByteT
       }
     }
   }
+  PANDO_UNROLL
+  for (size_t i = 0; i < kTokens * kPanelVecs; ++i) {
+    values[i].raw = _mm256_add_ps(values[i].raw, sums[i / kPanelVecs][i % kPanelVecs]);
+  }
 }
 
-// out[t][row] for the panel's 16 rows and kTokens tokens.
+// a = fma(dot, s * d, a) over the blocks [block, end).
 template <WeightType kType, size_t kTokens>
-HWY_NOINLINE void MultiplyPanel(const WeightPanel& panel, size_t blocks, const ByteToken* x, float (*out)[kPanelRows]) {
+HWY_INLINE void AddProducts(const WeightPanel& panel, size_t block, size_t end, const ByteToken* x,
+                            PanelSums<kTokens>& sums) {
   constexpr WeightTypeInfo kInfo = InfoOf(kType);
   constexpr size_t kGroups = kActivationBlock / kInfo.group_values;
-  __m256 sums[kTokens][kPanelVecs];
-  PANDO_UNROLL
-  for (size_t t = 0; t < kTokens; ++t) {
-    PANDO_UNROLL
-    for (size_t v = 0; v < kPanelVecs; ++v) sums[t][v] = _mm256_setzero_ps();
-  }
   const int8_t* q[kTokens];
   for (size_t t = 0; t < kTokens; ++t) q[t] = x[t].q;
-  for (size_t block = 0; block < blocks; ++block) {
+  for (; block < end; ++block) {
     for (size_t i = 0; i < kGroups; ++i) {
       const size_t group = block * kGroups + i;
       uint32_t split_sums[kTokens];
@@ -248,61 +194,65 @@ HWY_NOINLINE void MultiplyPanel(const WeightPanel& panel, size_t blocks, const B
       }
     }
   }
-  if constexpr (kInfo.has_minimum) {
-    __m256 minimums[kTokens][kPanelVecs];
-    AddMinimums<kType, kTokens>(panel, blocks, x, minimums);
-    PANDO_UNROLL
-    for (size_t t = 0; t < kTokens; ++t) {
-      PANDO_UNROLL
-      for (size_t v = 0; v < kPanelVecs; ++v) sums[t][v] = _mm256_add_ps(sums[t][v], minimums[t][v]);
-    }
-  }
-  PANDO_UNROLL
-  for (size_t t = 0; t < kTokens; ++t) {
-    PANDO_UNROLL
-    for (size_t v = 0; v < kPanelVecs; ++v) _mm256_storeu_ps(out[t] + v * kTileRows, sums[t][v]);
-  }
 }
 
-// kTokens tokens from `token` on, the panel's first `rows` rows: out[t * out_stride + row].
+// A node is kTokens times the panel's 16 rows.
+template <size_t kTokens>
+using PanelNodes = NodeStack<EightTag, kTokens * kPanelVecs>;
+
+// The nodes of the panel's 16 rows and kTokens tokens.
 template <WeightType kType, size_t kTokens>
-HWY_INLINE void MultiplyPanelTokens(const WeightPanel& panel, size_t rows, const Activations& x, size_t token,
-                                    float* out, size_t out_stride) {
-  ByteToken tokens[kTokens];
-  for (size_t t = 0; t < kTokens; ++t) tokens[t] = x.bytes(token + t);
-  float sums[kTokens][kPanelRows];
-  MultiplyPanel<kType, kTokens>(panel, x.blocks(), tokens, sums);
-  for (size_t t = 0; t < kTokens; ++t) {
-    std::memcpy(out + (token + t) * out_stride, sums[t], rows * sizeof(float));
+HWY_NOINLINE void MultiplyPanel(const WeightPanel& panel, const ColumnProduct& p, const ByteToken* x,
+                                PanelNodes<kTokens>& nodes) {
+  constexpr WeightTypeInfo kInfo = InfoOf(kType);
+  constexpr size_t kGroups = kActivationBlock / kInfo.group_values;
+  const size_t blocks = p.x.blocks();
+  size_t segment = 0;
+  for (size_t block = 0; block < blocks; block += kSegmentBlocks, ++segment) {
+    const size_t end = std::min(blocks, block + kSegmentBlocks);
+    PanelSums<kTokens> sums;
+    SetZero<kTokens>(sums);
+    AddProducts<kType, kTokens>(panel, block, end, x, sums);
+    EightVec values[kTokens * kPanelVecs];
+    PANDO_UNROLL
+    for (size_t i = 0; i < kTokens * kPanelVecs; ++i) values[i].raw = sums[i / kPanelVecs][i % kPanelVecs];
+    if constexpr (kInfo.has_minimum) AddMinimums<kType, kTokens>(panel, block * kGroups, end * kGroups, x, values);
+    nodes.Push(values, p.merges[segment]);
   }
 }
 
-// Rows from `first` on, without gaps, times all tokens of x.
+// kTokens tokens from `token` on and `rows` rows from `row` on, which are the panel's first.
+template <WeightType kType, size_t kTokens>
+HWY_INLINE void MultiplyPanelTokens(const WeightPanel& panel, const ColumnProduct& p, size_t row, size_t rows,
+                                    size_t token) {
+  ByteToken tokens[kTokens];
+  for (size_t t = 0; t < kTokens; ++t) tokens[t] = p.x.bytes(token + t);
+  PanelNodes<kTokens> nodes;
+  MultiplyPanel<kType, kTokens>(panel, p, tokens, nodes);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    float* out = p.out + i * p.node_stride + token * p.out_stride + row;
+    for (size_t t = 0; t < kTokens; ++t) {
+      std::memcpy(out + t * p.out_stride, nodes.node(i) + t * kPanelRows, rows * sizeof(float));
+    }
+  }
+}
+
 template <WeightType kType>
-void MultiplyManyTokens(const std::byte* first, size_t row_bytes, size_t num_rows, const Activations& x, float* out,
-                        size_t out_stride, std::byte* scratch) {
-  const WeightPanel panel(scratch, x.columns());
-  const size_t bytes = num_rows * row_bytes;
-  PrefetchBytes(first, std::min(bytes, kPrefetchAhead));
-  for (size_t row = 0; row < num_rows; row += kPanelRows) {
-    const size_t rows = std::min(kPanelRows, num_rows - row);
-    for (size_t half = 0; half < kPanelVecs; ++half) {
-      const size_t half_row = std::min(row + half * kTileRows, num_rows - 1);
-      const size_t offset = half_row * row_bytes;
-      const RowPointers pointers = PointersTo(first + offset, row_bytes, std::min(kTileRows, num_rows - half_row));
-      UnpackEightRows<kType>(pointers, x.blocks(), half, AheadOf(first, offset, bytes, nullptr), panel);
-    }
+void MultiplyManyTokens(const ColumnProduct& p) {
+  const WeightPanel panel(p.scratch, p.x.columns());
+  WeightsAhead ahead(p, kPanelRows);
+  for (size_t row = 0; row < p.num_rows; row += kPanelRows) {
+    UnpackPanel<kType>(p, row, ahead, panel);
+    const size_t rows = std::min(kPanelRows, p.num_rows - row);
     size_t token = 0;
-    for (; token + 4 <= x.tokens(); token += 4) {
-      MultiplyPanelTokens<kType, 4>(panel, rows, x, token, out + row, out_stride);
-    }
-    for (; token < x.tokens(); ++token) MultiplyPanelTokens<kType, 1>(panel, rows, x, token, out + row, out_stride);
+    for (; token + 4 <= p.x.tokens(); token += 4) MultiplyPanelTokens<kType, 4>(panel, p, row, rows, token);
+    for (; token < p.x.tokens(); ++token) MultiplyPanelTokens<kType, 1>(panel, p, row, rows, token);
   }
 }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace pando
 HWY_AFTER_NAMESPACE();
-#endif  // PANDO_HAS_WEIGHT_ROWS
+#endif  // PANDO_HAS_WEIGHT_ROWS && !HWY_AVX3_DL
 
 #endif  // toggle

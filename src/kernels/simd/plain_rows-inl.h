@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "src/kernels/activations.h"
+#include "src/kernels/simd/column_product.h"
 #include "src/kernels/simd/math-inl.h"
 #include "src/kernels/weight_groups.h"
 
@@ -39,23 +40,39 @@ HWY_INLINE void AddPlainBlock(const WeightGroups& weights, size_t group_values, 
   }
 }
 
-void MultiplyPlainRows(const WeightMatrix& w, size_t first_row, size_t num_rows, const Activations& x, float* out,
-                       size_t out_stride) {
-  const WeightTypeInfo& info = InfoOf(w.type);
-  for (size_t row = 0; row < num_rows; ++row) {
-    for (size_t token = 0; token < x.tokens(); token += kPlainTokens) {
-      const size_t tokens = std::min(kPlainTokens, x.tokens() - token);
-      PlainSums sums[kPlainTokens];
-      for (size_t block = 0; block < x.blocks(); ++block) {
-        const WeightGroups weights = ReadGroups(w.type, w.row(first_row + row), block);
-        for (size_t t = 0; t < tokens; ++t) {
-          AddPlainBlock(weights, info.group_values, x.bytes(token + t), block, sums[t]);
-        }
-      }
+// One row and up to kPlainTokens tokens from `token` on.
+HWY_INLINE void MultiplyPlainRow(WeightType type, const ColumnProduct& p, size_t row, size_t token) {
+  constexpr size_t kSegmentBlocks = kSegmentColumns / kGroupBlock;
+  const WeightTypeInfo& info = InfoOf(type);
+  const size_t tokens = std::min(kPlainTokens, p.x.tokens() - token);
+  float nodes[SegmentForest::kCapacity][kPlainTokens];
+  size_t num_nodes = 0;
+  for (size_t segment = 0; segment < p.num_segments(); ++segment) {
+    PlainSums sums[kPlainTokens];
+    const size_t end = std::min(p.x.blocks(), (segment + 1) * kSegmentBlocks);
+    for (size_t block = segment * kSegmentBlocks; block < end; ++block) {
+      const WeightGroups weights = ReadGroups(type, p.rows + row * p.row_stride, block);
       for (size_t t = 0; t < tokens; ++t) {
-        out[(token + t) * out_stride + row] = info.has_minimum ? sums[t].products + sums[t].minimums : sums[t].products;
+        AddPlainBlock(weights, info.group_values, p.x.bytes(token + t), block, sums[t]);
       }
     }
+    for (size_t t = 0; t < tokens; ++t) {
+      nodes[num_nodes][t] = info.has_minimum ? sums[t].products + sums[t].minimums : sums[t].products;
+    }
+    ++num_nodes;
+    for (size_t merge = 0; merge < p.merges[segment]; ++merge) {
+      --num_nodes;
+      for (size_t t = 0; t < tokens; ++t) nodes[num_nodes - 1][t] += nodes[num_nodes][t];
+    }
+  }
+  for (size_t i = 0; i < num_nodes; ++i) {
+    for (size_t t = 0; t < tokens; ++t) p.out[i * p.node_stride + (token + t) * p.out_stride + row] = nodes[i][t];
+  }
+}
+
+void MultiplyPlainRows(WeightType type, const ColumnProduct& p) {
+  for (size_t row = 0; row < p.num_rows; ++row) {
+    for (size_t token = 0; token < p.x.tokens(); token += kPlainTokens) MultiplyPlainRow(type, p, row, token);
   }
 }
 

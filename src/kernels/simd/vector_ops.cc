@@ -14,7 +14,7 @@ namespace pando {
 namespace HWY_NAMESPACE {
 namespace {
 
-constexpr size_t kChains = 16;
+constexpr size_t kChains = 64;
 
 using DoubleTag = hn::ScalableTag<double>;
 using DoubleVec = hn::Vec<DoubleTag>;

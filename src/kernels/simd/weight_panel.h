@@ -7,6 +7,7 @@
 namespace pando {
 
 inline constexpr size_t kPanelRows = 16;
+inline constexpr size_t kMaxPanels = 2;       // at once
 inline constexpr size_t kSmallestGroup = 16;  // columns
 
 struct WeightPanel {

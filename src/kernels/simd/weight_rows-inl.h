@@ -36,9 +36,19 @@ namespace HWY_NAMESPACE {
 
 constexpr size_t kTileRows = 8;
 
+// Eight rows of a matrix at equal distances: two numbers, which stay in registers.
+struct RowsApart {
+  HWY_INLINE const std::byte* at(size_t i) const { return first + i * stride; }
+
+  const std::byte* first;
+  size_t stride;
+};
+
 // Eight rows of a matrix. Where fewer are left, the last one again and again.
 struct RowPointers {
-  const std::byte* at[kTileRows];
+  HWY_INLINE const std::byte* at(size_t i) const { return pointers[i]; }
+
+  const std::byte* pointers[kTileRows];
 };
 
 template <size_t kGroups>
@@ -70,26 +80,10 @@ HWY_INLINE __m256i TwoBits(__m256i bytes, size_t count) {
   return _mm256_and_si256(shifted, _mm256_set1_epi8(3));
 }
 
-HWY_INLINE __m128i LoadHalf(const std::byte* at) {
-  uint16_t half;
-  std::memcpy(&half, at, sizeof(half));
-  return _mm_cvtsi32_si128(half);
-}
-
 HWY_INLINE __m128i LoadWord(const std::byte* at) {
   int32_t word;
   std::memcpy(&word, at, sizeof(word));
   return _mm_cvtsi32_si128(word);
-}
-
-// The float16 at `offset` of every row.
-HWY_INLINE __m256 LoadHalves(const RowPointers& rows, size_t offset) {
-  const auto two = [&](size_t i) HWY_ATTR {
-    return _mm_unpacklo_epi16(LoadHalf(rows.at[i] + offset), LoadHalf(rows.at[i + 1] + offset));
-  };
-  const __m128i low = _mm_unpacklo_epi32(two(0), two(2));
-  const __m128i high = _mm_unpacklo_epi32(two(4), two(6));
-  return _mm256_cvtph_ps(_mm_unpacklo_epi64(low, high));
 }
 
 // The two float16 at `offset` of four rows, side by side. Broadcasts cost only a load and blends go to any of the
@@ -106,20 +100,31 @@ HWY_INLINE __m256 LoadFourPairs(const std::byte* a, const std::byte* b, const st
 }
 
 // The two float16 at `offset` of every row: the first ones and the second ones.
-HWY_INLINE void LoadHalfPairs(const RowPointers& rows, size_t offset, __m256& first, __m256& second) {
-  const auto at = [&](size_t i) HWY_ATTR { return rows.at[i] + offset; };
+template <typename Rows>
+HWY_INLINE void LoadHalfPairs(const Rows& rows, size_t offset, __m256& first, __m256& second) {
+  const auto at = [&](size_t i) HWY_ATTR { return rows.at(i) + offset; };
   const __m256 outer = LoadFourPairs(at(0), at(1), at(4), at(5));
   const __m256 inner = LoadFourPairs(at(2), at(3), at(6), at(7));
   first = _mm256_shuffle_ps(outer, inner, 0x88);
   second = _mm256_shuffle_ps(outer, inner, 0xdd);
 }
 
+// The float16 at `offset` of every row, after which more of the block follows; or, kIsLast, before which there is. What
+// lies beside it is converted too, for nothing.
+template <bool kIsLast = false, typename Rows>
+HWY_INLINE __m256 LoadHalves(const Rows& rows, size_t offset) {
+  __m256 first, second;
+  LoadHalfPairs(rows, kIsLast ? offset - 2 : offset, first, second);
+  return kIsLast ? second : first;
+}
+
 // 16 bytes at `offset` of every row as 8 x 8 words of 16 bits, transposed: words[i] has word i of every row.
-HWY_INLINE void LoadWords(const RowPointers& rows, size_t offset, __m128i words[8]) {
+template <typename Rows>
+HWY_INLINE void LoadWords(const Rows& rows, size_t offset, __m128i words[8]) {
   __m128i a[8];
   for (size_t i = 0; i < 4; ++i) {
-    const __m128i first = Load128(rows.at[2 * i] + offset);
-    const __m128i second = Load128(rows.at[2 * i + 1] + offset);
+    const __m128i first = Load128(rows.at(2 * i) + offset);
+    const __m128i second = Load128(rows.at(2 * i + 1) + offset);
     a[i] = _mm_unpacklo_epi16(first, second);      // words 0-3 of two rows
     a[i + 4] = _mm_unpackhi_epi16(first, second);  // words 4-7
   }
@@ -149,7 +154,8 @@ struct TypeOf<WeightType::kQ8_0> {
     low = LoadTwo(a + 2, b + 2);
     high = LoadTwo(a + 18, b + 18);
   }
-  static HWY_INLINE void ReadScales(const RowPointers& rows, size_t offset, GroupScales<1>& to) {
+  template <typename Rows>
+  static HWY_INLINE void ReadScales(const Rows& rows, size_t offset, GroupScales<1>& to) {
     to.scale[0] = LoadHalves(rows, offset);
   }
 };
@@ -161,7 +167,8 @@ struct TypeOf<WeightType::kQ4_0> {
     low = LowNibbles(bytes);
     high = HighNibbles(bytes);
   }
-  static HWY_INLINE void ReadScales(const RowPointers& rows, size_t offset, GroupScales<1>& to) {
+  template <typename Rows>
+  static HWY_INLINE void ReadScales(const Rows& rows, size_t offset, GroupScales<1>& to) {
     to.scale[0] = LoadHalves(rows, offset);
   }
 };
@@ -173,7 +180,8 @@ struct TypeOf<WeightType::kQ4_1> {
     low = LowNibbles(bytes);
     high = HighNibbles(bytes);
   }
-  static HWY_INLINE void ReadScales(const RowPointers& rows, size_t offset, GroupScales<1>& to) {
+  template <typename Rows>
+  static HWY_INLINE void ReadScales(const Rows& rows, size_t offset, GroupScales<1>& to) {
     LoadHalfPairs(rows, offset, to.scale[0], to.minimum[0]);
   }
 };
@@ -199,7 +207,8 @@ struct TypeOf<WeightType::kQ5_0> {
   static HWY_INLINE void Load(const std::byte* a, const std::byte* b, size_t, __m256i& low, __m256i& high) {
     LoadFiveBits(a, b, 2, 6, low, high);
   }
-  static HWY_INLINE void ReadScales(const RowPointers& rows, size_t offset, GroupScales<1>& to) {
+  template <typename Rows>
+  static HWY_INLINE void ReadScales(const Rows& rows, size_t offset, GroupScales<1>& to) {
     to.scale[0] = LoadHalves(rows, offset);
   }
 };
@@ -209,7 +218,8 @@ struct TypeOf<WeightType::kQ5_1> {
   static HWY_INLINE void Load(const std::byte* a, const std::byte* b, size_t, __m256i& low, __m256i& high) {
     LoadFiveBits(a, b, 4, 8, low, high);
   }
-  static HWY_INLINE void ReadScales(const RowPointers& rows, size_t offset, GroupScales<1>& to) {
+  template <typename Rows>
+  static HWY_INLINE void ReadScales(const Rows& rows, size_t offset, GroupScales<1>& to) {
     LoadHalfPairs(rows, offset, to.scale[0], to.minimum[0]);
   }
 };
@@ -238,7 +248,8 @@ struct TypeOf<WeightType::kQ2_K> {
   static HWY_INLINE void Load(const std::byte* a, const std::byte* b, size_t part, __m256i& low, __m256i& high) {
     LoadTwoBits(a, b, 16, part, low, high);
   }
-  static HWY_INLINE void ReadScales(const RowPointers& rows, size_t offset, GroupScales<16>& to) {
+  template <typename Rows>
+  static HWY_INLINE void ReadScales(const Rows& rows, size_t offset, GroupScales<16>& to) {
     __m256 d, d_min;
     LoadHalfPairs(rows, offset + 80, d, d_min);
     d_min = _mm256_xor_ps(d_min, _mm256_set1_ps(-0.0f));
@@ -262,7 +273,8 @@ struct TypeOf<WeightType::kQ3_K> {
     low = _mm256_or_si256(low, MoveBit(LoadTwo(a, b), part, 2));
     high = _mm256_or_si256(high, MoveBit(LoadTwo(a + 16, b + 16), part, 2));
   }
-  static HWY_INLINE void ReadScales(const RowPointers& rows, size_t offset, GroupScales<16>& to) {
+  template <typename Rows>
+  static HWY_INLINE void ReadScales(const Rows& rows, size_t offset, GroupScales<16>& to) {
     __m128i words[8];  // the last two bytes of q, 12 bytes of scales, d
     LoadWords(rows, offset + 94, words);
     const __m256 d = _mm256_cvtph_ps(words[7]);
@@ -278,7 +290,8 @@ struct TypeOf<WeightType::kQ3_K> {
 };
 
 // d, d_min and 12 bytes of scales and minimums.
-HWY_INLINE void ReadSixBitScales(const RowPointers& rows, size_t offset, GroupScales<8>& to) {
+template <typename Rows>
+HWY_INLINE void ReadSixBitScales(const Rows& rows, size_t offset, GroupScales<8>& to) {
   __m128i words[8];
   LoadWords(rows, offset, words);
   const __m256 d = _mm256_cvtph_ps(words[0]);
@@ -306,7 +319,8 @@ struct TypeOf<WeightType::kQ4_K> {
   static HWY_INLINE void Load(const std::byte* a, const std::byte* b, size_t part, __m256i& low, __m256i& high) {
     LoadNibbles(a, b, 16, part, low, high);
   }
-  static HWY_INLINE void ReadScales(const RowPointers& rows, size_t offset, GroupScales<8>& to) {
+  template <typename Rows>
+  static HWY_INLINE void ReadScales(const Rows& rows, size_t offset, GroupScales<8>& to) {
     ReadSixBitScales(rows, offset, to);
   }
 };
@@ -318,7 +332,8 @@ struct TypeOf<WeightType::kQ5_K> {
     low = _mm256_or_si256(low, MoveBit(LoadTwo(a + 16, b + 16), part, 4));
     high = _mm256_or_si256(high, MoveBit(LoadTwo(a + 32, b + 32), part, 4));
   }
-  static HWY_INLINE void ReadScales(const RowPointers& rows, size_t offset, GroupScales<8>& to) {
+  template <typename Rows>
+  static HWY_INLINE void ReadScales(const Rows& rows, size_t offset, GroupScales<8>& to) {
     ReadSixBitScales(rows, offset, to);
   }
 };
@@ -337,8 +352,9 @@ struct TypeOf<WeightType::kQ6_K> {
     low = join(0);
     high = join(16);
   }
-  static HWY_INLINE void ReadScales(const RowPointers& rows, size_t offset, GroupScales<16>& to) {
-    const __m256 d = LoadHalves(rows, offset + 208);
+  template <typename Rows>
+  static HWY_INLINE void ReadScales(const Rows& rows, size_t offset, GroupScales<16>& to) {
+    const __m256 d = LoadHalves</*kIsLast=*/true>(rows, offset + 208);
     __m128i words[8];
     LoadWords(rows, offset + 192, words);
     for (size_t i = 0; i < 8; ++i) {
