@@ -3,31 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/attention/state_messages.h"
 #include "src/base/check.h"
 #include "src/kernels/state_rows.h"
 
 namespace pando {
 namespace {
-
-// Rows [first_row, first_row + to.rows) of `from` to all rows of `to`, whose head_dim may be smaller (no padding).
-void CopyStates(AttentionStateSpan from, size_t first_row, AttentionStateSpan to) {
-  if (from.head_dim == to.head_dim) return CopyRows(from, {first_row, first_row + to.rows}, to, 0);
-  for (size_t row = 0; row < to.rows; ++row) {
-    std::copy_n(from.acc(first_row + row), to.head_dim, to.acc(row));
-    to.max(row) = from.max(first_row + row);
-    to.sum(row) = from.sum(first_row + row);
-  }
-}
-
-// The forest of `slots` in one run of floats, as a message has it.
-ForestStates ForestAt(float* data, SlotRange slots, size_t rows, size_t head_dim) {
-  ForestStates forest;
-  forest.subtrees = ForestOf(slots);
-  for (size_t i = 0; i < forest.subtrees.size(); ++i) {
-    forest.states[i] = {data + i * AttentionStateSpan::NumFloats(rows, head_dim), rows, head_dim};
-  }
-  return forest;
-}
 
 size_t NumBytes(const Plan& plan, const Move& move, const MessageShape& shape, std::span<const SlotRange> ownership) {
   return static_cast<size_t>(MessageBytes(move, plan.row_parts, shape, ownership));
@@ -77,7 +58,8 @@ Status MergeEngine::Begin(const ForestStates& own, const RowResults& results) {
   Status status = begin_.Grow(own.subtrees.size() * floats * sizeof(float), "the states to merge");
   if (!status.ok()) return status;
   held_.forest = ForestAt(begin_.as<float>(), own.subtrees.range(), results.num_rows, results.head_dim);
-  for (size_t i = 0; i < own.subtrees.size(); ++i) CopyStates(own.states[i], 0, held_.forest.states[i]);
+  for (size_t i = 0; i < own.subtrees.size(); ++i)
+    CopyStates(own.states[i], 0, results.num_rows, held_.forest.states[i], 0);
   return Status();
 }
 
@@ -136,7 +118,8 @@ void MergeEngine::Pack(const Plan& plan, const Move& move, const RowResults& res
     PANDO_CHECK(move.ranks == held_.ranks && held_.rows.begin <= rows.begin && rows.end <= held_.rows.end);
     const ForestStates message = ForestAt(to, held_.forest.subtrees.range(), num_rows, results.head_dim);
     for (size_t i = 0; i < message.subtrees.size(); ++i) {
-      CopyStates(held_.forest.states[i], static_cast<size_t>(rows.begin - held_.rows.begin), message.states[i]);
+      CopyStates(held_.forest.states[i], static_cast<size_t>(rows.begin - held_.rows.begin), num_rows,
+                 message.states[i], 0);
     }
     return;
   }
@@ -231,7 +214,8 @@ Status MergeEngine::KeepRows(RowSpan rows, size_t round_idx) {
   const size_t floats = whole.subtrees.size() * AttentionStateSpan::NumFloats(num_rows, head_dim);
   if (Status status = buffer.Grow(floats * sizeof(float), "the states to merge"); !status.ok()) return status;
   held_.forest = ForestAt(buffer.as<float>(), whole.subtrees.range(), num_rows, head_dim);
-  for (size_t i = 0; i < whole.subtrees.size(); ++i) CopyStates(whole.states[i], first_row, held_.forest.states[i]);
+  for (size_t i = 0; i < whole.subtrees.size(); ++i)
+    CopyStates(whole.states[i], first_row, num_rows, held_.forest.states[i], 0);
   return Status();
 }
 

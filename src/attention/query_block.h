@@ -26,6 +26,10 @@ struct QueryBlock {
   int64_t layer = 0;
 };
 
+// Up to this many queries of one sequence go through the kernel for decoding, which reads keys and values once for all
+// of them and divides its work finely; more go through the one for prompts. Both give the same bits.
+inline constexpr int64_t kMaxDecodeQueries = 4;
+
 // A row is one query and one head. Rows are ordered [block][KV head][query][head of the group]: what shares keys and
 // values is together.
 inline size_t NumRows(const AttentionRule& rule, std::span<const QueryBlock> blocks) {

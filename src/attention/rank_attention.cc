@@ -44,13 +44,15 @@ RankAttention::RankAttention(Communicator& communicator, const AttentionOptions&
       pool_(pool != nullptr ? *pool : own_pool_.emplace(NumThreadsOf(options, state_.transport->num_neighbours()))),
       cache_(std::move(cache)),
       shard_(rule_),
-      ring_(rule_) {
+      ring_(rule_),
+      divided_(rule_) {
   merge_.emplace(*state_.transport, state_.order, ownership_);
 }
 
 AttentionMemory RankAttention::memory() const {
   return {static_cast<int64_t>(cache_.used_bytes()), static_cast<int64_t>(cache_.shared_bytes()),
-          static_cast<int64_t>(cache_.allocated_bytes()), static_cast<int64_t>(ring_.buffer_bytes())};
+          static_cast<int64_t>(cache_.allocated_bytes()),
+          static_cast<int64_t>(ring_.buffer_bytes() + divided_.buffer_bytes())};
 }
 
 // ---- What a call asks for.
@@ -170,6 +172,49 @@ Status RankAttention::Prefill(int64_t layer, SequenceQueries sequence, std::span
   if (Status status = CheckOutputs(output, lse); !status.ok()) return status;
   if (Status status = Step(/*prefill=*/true); !status.ok()) return status;
   WriteOutputs(output, lse);
+  return Status();
+}
+
+Status RankAttention::AppendAndAttend(int64_t layer, std::span<const SequenceQueries> sequences,
+                                      std::span<const DividedTokens::Run> runs, std::span<const int64_t> first_token,
+                                      const TokenVectors& mine, std::span<float> output) {
+  if (Status status = CheckLayer(layer); !status.ok()) return status;
+  parts_.clear();
+  for (const SequenceQueries& added : sequences) {
+    if (!cache_.HasSequence(added.sequence)) return InvalidArgument("there is no sequence {}", added.sequence);
+    parts_.push_back(
+        {added.sequence, added.num_queries, cache_.num_tokens(layer, added.sequence), /*queries=*/nullptr, layer});
+  }
+  const DividedTokens tokens{parts_, runs, first_token};
+  const RankGroup group = merge_->group();
+  const bool is_ring = strategy_.kind == Strategy::Kind::kRing;
+  const bool queries_travel = !is_ring && divided_.QueriesShouldTravel(group, cache_, tokens);
+  report_ = {};
+  report_.schedule = is_ring ? "ring" : queries_travel ? "pass-q" : "pass-kv";
+  const TrafficCounters before = state_.transport->traffic();
+  const double start = NowSeconds();
+  if (Status status = divided_.Spread(group, cache_, tokens, mine, queries_travel); !status.ok()) return status;
+  const size_t kv_floats = rule_.num_kv_heads * static_cast<size_t>(options_.head_dim);
+  size_t first = 0;
+  for (const QueryBlock& part : parts_) {
+    const size_t floats = static_cast<size_t>(part.num_queries) * kv_floats;
+    Status status =
+        Append(layer, part.sequence, {divided_.keys() + first, floats}, {divided_.values() + first, floats});
+    if (!status.ok()) return status;
+    first += floats;
+  }
+  blocks_.assign(divided_.blocks().begin(), divided_.blocks().end());
+  if (Status status = CheckOutputs(output, {}); !status.ok()) return status;
+  if (Status status = PrepareResults(); !status.ok()) return status;
+  AttentionStateSpan root;
+  if (Status status = divided_.Attend(group, cache_, tokens, queries_travel, pool_, root); !status.ok()) return status;
+  if (!blocks_.empty()) FinishInto(root, 0, results_, pool_);
+  WriteOutputs(output, {});
+  const TrafficCounters& after = state_.transport->traffic();
+  report_.messages_sent = after.messages_sent - before.messages_sent;
+  report_.bytes_sent = after.bytes_sent - before.bytes_sent;
+  report_.compute_seconds = divided_.compute_seconds();
+  report_.merge_seconds = NowSeconds() - start - report_.compute_seconds;
   return Status();
 }
 

@@ -14,6 +14,7 @@
 #include "pando/attention.h"
 #include "src/attention/attention_options.h"
 #include "src/attention/communicator_state.h"
+#include "src/attention/divided_attention.h"
 #include "src/attention/ring_attention.h"
 #include "src/attention/row_results.h"
 #include "src/attention/schedule_merge.h"
@@ -33,6 +34,8 @@ class RankAttention {
 
   KvCache& cache() { return cache_; }
   const KvCache& cache() const { return cache_; }
+  const Strategy& strategy() const { return strategy_; }
+  std::span<const SlotRange> ownership() const { return ownership_; }  // by position
   const StepReport& last_step() const { return report_; }
   AttentionMemory memory() const;
 
@@ -41,6 +44,13 @@ class RankAttention {
                 std::span<float> output, std::span<float> lse);
   Status Prefill(int64_t layer, SequenceQueries sequence, std::span<const float> queries, std::span<float> output,
                  std::span<float> lse);
+  // A step whose tokens are divided over the ranks (divided_attention.h): `sequences` are all tokens that it adds, in
+  // `runs` those of position p are first_token[p] to first_token[p + 1], and `mine` those of this rank. Appends them,
+  // and gives this rank the attention of its own tokens, [token][num_heads][head_dim]. With the strategy `ring` keys
+  // and values travel, else those or the queries, whichever are fewer bytes.
+  Status AppendAndAttend(int64_t layer, std::span<const SequenceQueries> sequences,
+                         std::span<const DividedTokens::Run> runs, std::span<const int64_t> first_token,
+                         const TokenVectors& mine, std::span<float> output);
   Status SetStrategy(std::string_view name);
   Status Rebalance(std::span<const double> rank_weights);
   Status Save(const std::string& prefix);
@@ -76,11 +86,13 @@ class RankAttention {
   ShardAttention shard_;
   std::optional<ScheduleMerge> merge_;
   RingAttention ring_;
+  DividedAttention divided_;
   std::map<size_t, Schedule> planned_;  // by number of rows
   std::optional<CostModel> costs_;      // once measured
 
   // Of the current call.
   std::vector<QueryBlock> blocks_;
+  std::vector<QueryBlock> parts_;
   ForestStates forest_;
   AlignedBuffer row_floats_;
   std::vector<float> row_sinks_;

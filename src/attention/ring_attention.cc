@@ -1,162 +1,16 @@
 #include "src/attention/ring_attention.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "src/base/check.h"
-#include "src/base/clock.h"
 #include "src/reduction/canonical_tree.h"
 
 namespace pando {
-namespace {
-
-// Lets bytes move during compute. Often enough that a transport that moves bytes only when called keeps its line full,
-// seldom enough to cost nothing beside a page.
-class ProgressClock {
- public:
-  explicit ProgressClock(Transport& transport) : transport_(transport) {}
-
-  void Tick() {
-    constexpr double kPeriodSeconds = 20e-6;
-    const double now = NowSeconds();
-    if (now < next_seconds_) return;
-    transport_.Progress();
-    next_seconds_ = now + kPeriodSeconds;
-  }
-
- private:
-  Transport& transport_;
-  double next_seconds_ = 0;
-};
-
-// A shard whose pages are given as a list, in the order of RingShards.
-class ListedPages final : public ShardPages {
- public:
-  ListedPages(const KvCacheOptions& options, SlotRange slots, std::span<const PageRun> runs,
-              std::span<const std::byte* const> pages, ProgressClock& progress)
-      : ShardPages(options.layout, options.tree, slots),
-        owned_(options.tree, slots),
-        runs_(runs),
-        pages_(pages),
-        progress_(progress) {}
-
-  const std::byte* Page(size_t block, int64_t chunk) const override {
-    const PageRun& run = runs_[block];
-    return pages_[run.first_page + static_cast<size_t>(owned_.CountBefore(chunk) - run.first_index)];
-  }
-  void BetweenPages() const override { progress_.Tick(); }
-
- private:
-  OwnedChunks owned_;
-  std::span<const PageRun> runs_;
-  std::span<const std::byte* const> pages_;
-  ProgressClock& progress_;
-};
-
-// Whose shard a position holds at a hop.
-int ShardAt(int position, int hop, int num_ranks) { return (position - hop + num_ranks) % num_ranks; }
-
-// The buffer that hop `hop` >= 1 computes with; the hop before receives into it.
-size_t BufferOf(int hop) { return static_cast<size_t>(hop - 1) % 2; }
-
-// Grows from scratch to the byte, and later a part ahead of a context that grows page by page. What was in it is lost.
-Status GrowAhead(AlignedBuffer& buffer, size_t bytes) {
-  if (bytes <= buffer.size()) return {};
-  const size_t wanted = buffer.size() == 0 ? bytes : bytes + bytes / 8;
-  buffer = AlignedBuffer();  // first: two generations at once would be a peak of their own
-  return buffer.Grow(wanted, "the buffers of the ring");
-}
-
-}  // namespace
-
-Status RingAttention::PrepareBuffers(const RankGroup& group, size_t page_bytes) {
-  std::array<size_t, 2> most_pages{};
-  for (int hop = 1; hop < group.num_ranks(); ++hop) {
-    size_t& most = most_pages[BufferOf(hop)];
-    most = std::max(most, shards_.num_pages(ShardAt(group.position(), hop, group.num_ranks())));
-  }
-  for (size_t i = 0; i < buffers_.size(); ++i) {
-    if (Status status = GrowAhead(buffers_[i], most_pages[i] * page_bytes); !status.ok()) return status;
-  }
-  return {};
-}
 
 void RingAttention::PreparePart(Part& part, int num_ranks) {
   while (part.attention.size() < static_cast<size_t>(num_ranks)) part.attention.emplace_back(rule_);
   part.forests.resize(static_cast<size_t>(num_ranks));
   for (ForestStates& forest : part.forests) forest.subtrees.Clear();
-}
-
-void RingAttention::ListPages(const RankGroup& group, const KvCache& cache, std::span<const QueryBlock> blocks,
-                              int hop) {
-  pages_.clear();
-  const int position = ShardAt(group.position(), hop, group.num_ranks());
-  if (hop > 0) {
-    const std::byte* page = buffers_[BufferOf(hop)].data();
-    for (size_t i = 0; i < shards_.num_pages(position); ++i) pages_.push_back(page + i * cache.page_bytes());
-    return;
-  }
-  const OwnedChunks owned(cache.options().tree, cache.options().slots);
-  for (size_t block = 0; block < blocks.size(); ++block) {
-    const PageRun& run = shards_.runs(position)[block];
-    for (size_t i = 0; i < run.num_pages; ++i) {
-      const int64_t chunk = owned.ChunkAt(run.first_index + static_cast<int64_t>(i));
-      pages_.push_back(cache.page(blocks[block].layer, blocks[block].sequence, chunk));
-    }
-  }
-}
-
-// Sends what the hop computes with and receives what the next one will. Own pages lie apart, so the first hop has a
-// message for each; both ends know.
-Result<Transfer> RingAttention::StartHop(const RankGroup& group, int hop, size_t page_bytes) {
-  const int num_ranks = group.num_ranks();
-  const int next_rank = group.rank_at((group.position() + 1) % num_ranks);
-  const int last_rank = group.rank_at((group.position() - 1 + num_ranks) % num_ranks);
-  const size_t pages_received = shards_.num_pages(ShardAt(group.position(), hop + 1, num_ranks));
-  std::byte* into = buffers_[BufferOf(hop + 1)].data();
-  sends_.clear();
-  receives_.clear();
-  if (hop == 0) {
-    for (const std::byte* page : pages_) sends_.push_back({next_rank, page, page_bytes});
-    for (size_t i = 0; i < pages_received; ++i) receives_.push_back({last_rank, into + i * page_bytes, page_bytes});
-  } else {
-    if (!pages_.empty()) sends_.push_back({next_rank, pages_[0], pages_.size() * page_bytes});
-    if (pages_received != 0) receives_.push_back({last_rank, into, pages_received * page_bytes});
-  }
-  return group.transport.Start(sends_, receives_);
-}
-
-template <typename Compute>
-Status RingAttention::Circulate(const RankGroup& group, const KvCache& cache, std::span<const QueryBlock> blocks,
-                                Compute&& compute) {
-  const KvCacheOptions& options = cache.options();
-  const int num_ranks = group.num_ranks();
-  PANDO_CHECK(group.ownership.size() == static_cast<size_t>(num_ranks));
-  PANDO_CHECK(options.slots == group.slots_of(group.position()));
-  shards_.Plan(options.tree, rule_.window, group.ownership, blocks);
-  if (Status status = PrepareBuffers(group, cache.page_bytes()); !status.ok()) return status;
-
-  ProgressClock progress(group.transport);
-  for (int hop = 0; hop < num_ranks; ++hop) {
-    ListPages(group, cache, blocks, hop);
-    std::optional<Transfer> transfer;
-    if (hop + 1 < num_ranks) {
-      Result<Transfer> started = StartHop(group, hop, cache.page_bytes());
-      if (!started.ok()) return started.status();
-      transfer = *started;
-    }
-    const int position = ShardAt(group.position(), hop, num_ranks);
-    const SlotRange slots = group.slots_of(position);
-    Status computed;
-    if (!slots.empty()) {
-      computed = compute(position, ListedPages(options, slots, shards_.runs(position), pages_, progress));
-    }
-    // Also after a failure of this rank's own: nothing may be under way when this returns.
-    Status moved = transfer ? group.transport.Wait(*transfer) : Status();
-    if (!computed.ok()) return computed;
-    if (!moved.ok()) return moved;
-  }
-  return {};
 }
 
 AttentionStateSpan RingAttention::JoinPart(Part& part, ThreadPool& pool) {
@@ -169,7 +23,7 @@ Status RingAttention::Decode(const RankGroup& group, const KvCache& cache, std::
                              ThreadPool& pool, AttentionStateSpan& root) {
   Part& part = parts_[0];
   PreparePart(part, group.num_ranks());
-  Status status = Circulate(group, cache, blocks, [&](int position, const ShardPages& pages) {
+  Status status = ring_.Circulate(group, cache, blocks, [&](int position, const ShardPages& pages) {
     const size_t i = static_cast<size_t>(position);
     return part.attention[i].Decode(pages, blocks, pool, part.forests[i]);
   });
@@ -199,7 +53,7 @@ Status RingAttention::Prefill(const RankGroup& group, const KvCache& cache, cons
     }
     return Status();
   };
-  if (Status status = Circulate(group, cache, {&block, 1}, compute); !status.ok()) return status;
+  if (Status status = ring_.Circulate(group, cache, {&block, 1}, compute); !status.ok()) return status;
   std::array<AttentionStateSpan, kZigzagParts> roots;
   for (int i = 0; i < kZigzagParts; ++i) {
     if (mine[i].num_queries != 0) roots[i] = JoinPart(parts_[i], pool);

@@ -6,15 +6,8 @@
 //   AttentionStateSpan root;
 //   Status status = ring.Decode(group, cache, blocks, pool, root);
 //
-//   hop        0          1          2                position 0 of 3
-//   holds      shard 0    shard 2    shard 1          own pages; buffer 0; buffer 1
-//   sends      shard 0    shard 2    -                own pages from where they lie, one message each; then whole
-//   buffers receives   shard 2    shard 1    -                into buffer 0; into buffer 1; with more ranks into buffer
-//   0 again
-//
-// Pages travel as they are stored, in their KV type and with one copy of each KV head; what no query sees stays at
-// home. Each shard gives its forest, and the forests are joined in canonical order: the bits are those of one rank.
-// Transport's Progress is called between pages.
+// How pages travel: shard_ring.h. Each shard gives its forest, and the forests are joined in canonical order: the bits
+// are those of one rank.
 //
 // Decode: every rank computes all queries. Prefill: the queries are dealt to the ranks (zigzag.h), and their root
 // states are gathered. Both leave all rows on every rank.
@@ -32,10 +25,9 @@
 #include "pando/attention_state.h"
 #include "pando/status.h"
 #include "src/attention/rank_group.h"
-#include "src/attention/ring_shards.h"
 #include "src/attention/shard_attention.h"
+#include "src/attention/shard_ring.h"
 #include "src/attention/zigzag.h"
-#include "src/base/aligned_buffer.h"
 #include "src/base/thread_pool.h"
 #include "src/kv_cache/kv_cache.h"
 
@@ -43,7 +35,7 @@ namespace pando {
 
 class RingAttention {
  public:
-  explicit RingAttention(const AttentionRule& rule) : rule_(rule) {}
+  explicit RingAttention(const AttentionRule& rule) : rule_(rule), ring_(rule) {}
 
   // All ranks call these with the same queries. Rows are in the order of shard_attention.h; the root has padded_dim and
   // stays valid until the next call. The cache has this position's slots. Allocates nothing while shapes stay the same;
@@ -54,7 +46,7 @@ class RingAttention {
                  AttentionStateSpan& root);
 
   // What the ring needs besides the cache, and the keys and values that this rank has held at once, its own included.
-  size_t buffer_bytes() const { return buffers_[0].size() + buffers_[1].size(); }
+  size_t buffer_bytes() const { return ring_.buffer_bytes(); }
   size_t peak_kv_bytes(const KvCache& cache) const { return cache.used_bytes() + buffer_bytes(); }
 
  private:
@@ -64,24 +56,13 @@ class RingAttention {
     std::vector<ForestStates> forests;      // [position]
   };
 
-  // Sends the shards round and calls compute(position, pages) for each while the next one travels.
-  template <typename Compute>
-  Status Circulate(const RankGroup& group, const KvCache& cache, std::span<const QueryBlock> blocks, Compute&& compute);
-  Status PrepareBuffers(const RankGroup& group, size_t page_bytes);
   void PreparePart(Part& part, int num_ranks);
-  // pages_ = those that a hop computes with.
-  void ListPages(const RankGroup& group, const KvCache& cache, std::span<const QueryBlock> blocks, int hop);
-  Result<Transfer> StartHop(const RankGroup& group, int hop, size_t page_bytes);
   // The root of a part whose forests are all there.
   static AttentionStateSpan JoinPart(Part& part, ThreadPool& pool);
 
   AttentionRule rule_;
-  RingShards shards_;
+  ShardRing ring_;
   std::array<Part, kZigzagParts> parts_;  // Decode uses the first
-  std::array<AlignedBuffer, 2> buffers_;  // the shard that came last and the one that comes
-  std::vector<const std::byte*> pages_;   // of the shard that is computed with
-  std::vector<SendPart> sends_;
-  std::vector<ReceivePart> receives_;
   ZigzagGather gather_;
 };
 

@@ -14,9 +14,10 @@ void RingShards::Plan(const TreeShape& tree, int64_t window, std::span<const Slo
     size_t num_pages = 0;
     for (const QueryBlock& block : blocks) {
       const VisibleTokens visible = VisibleFromAny(block.first_position, block.num_queries, window);
-      const int64_t first_index = owned.CountBefore(ChunkOfToken(tree, visible.begin));
+      const int64_t first_chunk = ChunkOfToken(tree, visible.begin);
+      const int64_t first_index = owned.CountBefore(first_chunk);
       const int64_t end_index = owned.CountBefore(NumChunks(tree, visible.end));
-      runs_.push_back({first_index, num_pages, static_cast<size_t>(end_index - first_index)});
+      runs_.push_back({first_chunk, first_index, num_pages, static_cast<size_t>(end_index - first_index)});
       num_pages += runs_.back().num_pages;
     }
     num_pages_.push_back(num_pages);

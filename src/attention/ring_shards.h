@@ -22,7 +22,8 @@ namespace pando {
 
 // The pages that one block sees of one shard.
 struct PageRun {
-  int64_t first_index = 0;  // of its first chunk among those the shard owns (OwnedChunks)
+  int64_t first_chunk = 0;  // that the block sees, whoever owns it
+  int64_t first_index = 0;  // of its first page's chunk among those the shard owns (OwnedChunks)
   size_t first_page = 0;    // its place among the pages of the shard
   size_t num_pages = 0;
 };

@@ -6,6 +6,7 @@
 #include "src/attention/row_tasks.h"
 #include "src/attention/visible_tokens.h"
 #include "src/base/check.h"
+#include "src/kv_cache/owned_chunks.h"
 
 namespace pando {
 namespace {
@@ -28,10 +29,25 @@ struct SlotChunks {
 };
 
 SlotChunks VisibleChunks(const TreeShape& tree, int64_t slot, const VisibleTokens& visible) {
-  // Chunk slot + i * S is at or after visible.begin's chunk from the smallest such i on.
+  // Those before the chunk of visible.begin are not.
   const int64_t first_chunk = ChunkOfToken(tree, visible.begin);
-  const int64_t first_index = std::max<int64_t>(0, (first_chunk - slot + tree.num_slots - 1) / tree.num_slots);
-  return {first_index, NumChunksOfSlot(tree, slot, visible.end)};
+  return {NumChunksOfSlot(tree, slot, first_chunk * tree.chunk_tokens), NumChunksOfSlot(tree, slot, visible.end)};
+}
+
+// Folds the chunks of a slot, run by run: fold(index, states) merges one chunk into the states of its run. The first
+// run that is visible goes straight to `slot`, since merging it with the identity would change no bit; the others are
+// folded in `run` and merged from there.
+template <typename Fold>
+void FoldRuns(const SlotChunks& chunks, AttentionStateSpan slot, AttentionStateSpan run, RowRange rows,
+              const Fold& fold) {
+  for (int64_t index = chunks.first_index; index < chunks.end_index;) {
+    const bool is_first = index == chunks.first_index;
+    const AttentionStateSpan states = is_first ? slot : run;
+    const int64_t end_of_run = std::min(chunks.end_index, (index / kRunChunks + 1) * kRunChunks);
+    SetIdentityRows(states, rows);
+    for (; index < end_of_run; ++index) fold(index, states);
+    if (!is_first) MergeRows(slot, run, rows);
+  }
 }
 
 // The shard of a cache, as the blocks of a step see it.
@@ -98,11 +114,12 @@ struct ShardAttention::DecodeStep {
   const size_t* first_rows;  // [block]
   size_t num_rows;
   size_t num_threads;
-  float* states;          // [owned slot], each NumFloats(num_rows, padded_dim)
+  float* states;          // [owned slot], then [thread] for a run; each NumFloats(num_rows, padded_dim)
   float* packed;          // [row][head_dim], packed by (block, KV head)
   std::byte* per_thread;  // ranges, then unpacked queries
   size_t per_thread_bytes;
-  uint8_t* slot_is_empty;  // [block][owned slot]
+  uint8_t* slot_is_empty;    // [block][owned slot]
+  const size_t* slot_order;  // [num_slots()], owned slots
 
   const KvPageLayout& layout() const { return pages.layout(); }
   const TreeShape& tree() const { return pages.tree(); }
@@ -114,6 +131,8 @@ struct ShardAttention::DecodeStep {
     const size_t floats = AttentionStateSpan::NumFloats(num_rows, layout().padded_dim());
     return {states + owned_slot * floats, num_rows, layout().padded_dim()};
   }
+
+  AttentionStateSpan RunStates(size_t thread) const { return SlotStates(num_slots() + thread); }
 
   RowRange RowsOf(size_t block, size_t kv_head) const {
     const size_t begin = first_rows[block] + kv_head * HeadRows(block);
@@ -130,17 +149,18 @@ struct ShardAttention::DecodeStep {
 
   // What the kernel should fetch while it works on the last chunk of a slot: the first chunk of the slot that this
   // thread is likely to take next.
-  const std::byte* FirstPageAfter(size_t block, const VisibleTokens& visible, int64_t slot) const {
-    const int64_t next = slot + static_cast<int64_t>(num_threads);
-    if (next >= pages.slots().end) return nullptr;
+  const std::byte* FirstPageAfter(size_t block, const VisibleTokens& visible, size_t place) const {
+    if (place + num_threads >= num_slots()) return nullptr;
+    const int64_t next = pages.slots().begin + static_cast<int64_t>(slot_order[place + num_threads]);
     const SlotChunks chunks = VisibleChunks(tree(), next, visible);
     return chunks.empty() ? nullptr : pages.Page(block, ChunkOfSlot(tree(), next, chunks.first_index));
   }
 
-  // Folds the chunks of one slot, all KV heads of [head_begin, head_end) of a page before the next page: memory is read
-  // in order.
-  void FoldSlot(size_t block_idx, size_t owned_slot, size_t head_begin, size_t head_end, size_t thread) const {
+  // Folds the chunks of the slot at a place of the order, all KV heads of [head_begin, head_end) of a page before the
+  // next page: memory is read in order.
+  void FoldSlot(size_t block_idx, size_t place, size_t head_begin, size_t head_end, size_t thread) const {
     const QueryBlock& block = blocks[block_idx];
+    const size_t owned_slot = slot_order[place];
     const int64_t slot = pages.slots().begin + static_cast<int64_t>(owned_slot);
     const VisibleTokens visible = VisibleFromAny(block.first_position, block.num_queries, rule.window);
     const SlotChunks chunks = VisibleChunks(tree(), slot, visible);
@@ -148,15 +168,14 @@ struct ShardAttention::DecodeStep {
     if (chunks.empty()) return;
 
     TokenRange* ranges = reinterpret_cast<TokenRange*>(per_thread + thread * per_thread_bytes);
-    const AttentionStateSpan slot_states = SlotStates(owned_slot);
-    SetIdentityRows(slot_states, {RowsOf(block_idx, head_begin).begin, RowsOf(block_idx, head_end - 1).end});
+    const RowRange all_rows{RowsOf(block_idx, head_begin).begin, RowsOf(block_idx, head_end - 1).end};
     const size_t head_bytes = layout().head_bytes();
-    for (int64_t index = chunks.first_index; index < chunks.end_index; ++index) {
+    FoldRuns(chunks, SlotStates(owned_slot), RunStates(thread), all_rows, [&](int64_t index, AttentionStateSpan into) {
       const int64_t chunk = ChunkOfSlot(tree(), slot, index);
       const std::byte* page = pages.Page(block_idx, chunk);
       const std::byte* next_page = index + 1 < chunks.end_index
                                        ? pages.Page(block_idx, ChunkOfSlot(tree(), slot, index + 1))
-                                       : FirstPageAfter(block_idx, visible, slot);
+                                       : FirstPageAfter(block_idx, visible, place);
       if (thread == kCallingThread) pages.BetweenPages();
       FillRanges(block.first_position, static_cast<size_t>(block.num_queries), group(), rule.window, chunk,
                  tree().chunk_tokens, ranges);
@@ -168,7 +187,7 @@ struct ShardAttention::DecodeStep {
                        rule.score,
                        packed + rows.begin * layout().head_dim,
                        ranges,
-                       slot_states,
+                       into,
                        rows.begin,
                        rows.end - rows.begin};
         if (head + 1 < head_end) {
@@ -178,7 +197,7 @@ struct ShardAttention::DecodeStep {
         }
         FoldChunk(fold);
       }
-    }
+    });
   }
 
   // The tree over the owned slots for the rows of one block and KV head. A subtree's states are where those of its
@@ -202,6 +221,18 @@ struct ShardAttention::DecodeStep {
   }
 };
 
+void ShardAttention::OrderSlots(const TreeShape& tree, SlotRange slots) {
+  if (slot_order_.size() == static_cast<size_t>(slots.size()) && slots == ordered_slots_ && tree == ordered_tree_)
+    return;
+  const OwnedChunks owned(tree, slots);
+  slot_order_.clear();
+  for (int64_t chunk = owned.NextFrom(0); chunk < tree.num_slots; chunk = owned.NextFrom(chunk + 1)) {
+    slot_order_.push_back(static_cast<size_t>(SlotOfChunk(tree, chunk) - slots.begin));
+  }
+  ordered_tree_ = tree;
+  ordered_slots_ = slots;
+}
+
 Status ShardAttention::Decode(const KvCache& cache, std::span<const QueryBlock> blocks, ThreadPool& pool,
                               ForestStates& forest) {
   return Decode(CachePages(cache, blocks), blocks, pool, forest);
@@ -224,9 +255,11 @@ Status ShardAttention::Decode(const ShardPages& pages, std::span<const QueryBloc
         std::max(most_head_rows, static_cast<size_t>(block.num_queries) * rule_.num_heads / rule_.num_kv_heads);
   }
   slot_is_empty_.resize(blocks.size() * num_slots);
+  OrderSlots(pages.tree(), slots);
   const size_t range_bytes = most_head_rows * std::max(sizeof(TokenRange), layout.head_dim * sizeof(float));
   const size_t per_thread_bytes = (range_bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
-  Status status = states_.Grow(num_slots * state_floats * sizeof(float), "the states of the slots");
+  Status status =
+      states_.Grow((num_slots + pool.num_threads()) * state_floats * sizeof(float), "the states of the slots");
   if (status.ok()) status = packed_queries_.Grow(num_rows * layout.head_dim * sizeof(float), "the packed queries");
   if (status.ok()) status = per_thread_.Grow(pool.num_threads() * per_thread_bytes, "the threads' scratch");
   if (!status.ok()) return status;
@@ -241,7 +274,8 @@ Status ShardAttention::Decode(const ShardPages& pages, std::span<const QueryBloc
                         packed_queries_.as<float>(),
                         per_thread_.data(),
                         per_thread_bytes,
-                        slot_is_empty_.data()};
+                        slot_is_empty_.data(),
+                        slot_order_.data()};
   pool.Run(blocks.size() * rule_.num_kv_heads, [&](size_t task, size_t thread) { step.Pack(task, thread); });
 
   // Whole pages where there are slots enough to go round, fewer KV heads per task where there are not.
@@ -249,8 +283,8 @@ Status ShardAttention::Decode(const ShardPages& pages, std::span<const QueryBloc
   const size_t head_splits = std::clamp<size_t>(8 * pool.num_threads() / slot_tasks, 1, rule_.num_kv_heads);
   pool.Run(blocks.size() * num_slots * head_splits, [&](size_t task, size_t thread) {
     const size_t split = task % head_splits;
-    const size_t owned_slot = task / head_splits % num_slots;
-    step.FoldSlot(task / head_splits / num_slots, owned_slot, split * rule_.num_kv_heads / head_splits,
+    const size_t place = task / head_splits % num_slots;
+    step.FoldSlot(task / head_splits / num_slots, place, split * rule_.num_kv_heads / head_splits,
                   (split + 1) * rule_.num_kv_heads / head_splits, thread);
   });
   pool.Run(blocks.size() * rule_.num_kv_heads, [&](size_t task, size_t) { step.ReduceRows(task); });
@@ -291,9 +325,9 @@ struct ShardAttention::PrefillStep {
   const TreeShape& tree() const { return pages.tree(); }
   size_t group() const { return rule.num_heads / rule.num_kv_heads; }
 
-  // Sets of states that are alive at once: those of the growing forest and the one being folded.
+  // Sets of states that are alive at once: those of the growing forest, the slot being folded and a run of it.
   static size_t NumEntries(const TreeShape& tree) {
-    return 2 * static_cast<size_t>(std::bit_width(static_cast<uint64_t>(tree.num_slots))) + 1;
+    return 2 * static_cast<size_t>(std::bit_width(static_cast<uint64_t>(tree.num_slots))) + 2;
   }
 
   static size_t PerThreadBytes(const KvPageLayout& layout, const TreeShape& tree, size_t rows) {
@@ -331,10 +365,12 @@ struct ShardAttention::PrefillStep {
       const size_t floats = AttentionStateSpan::NumFloats(rows, layout().padded_dim());
       return AttentionStateSpan{scratch.states + i * floats, rows, layout().padded_dim()};
     };
+    const AttentionStateSpan run_states = entry(NumEntries(tree()) - 1);
     std::array<bool, SubtreeList::kCapacity> empty{};
     SubtreeList subtrees;
     for (int64_t slot = pages.slots().begin; slot < pages.slots().end; ++slot) {
-      empty[subtrees.size()] = !FoldSlot(slot, kv_head, first_query, num_queries, scratch, entry(subtrees.size()));
+      empty[subtrees.size()] =
+          !FoldSlot(slot, kv_head, first_query, num_queries, scratch, entry(subtrees.size()), run_states);
       PushSubtree(subtrees, {0, slot},
                   [&](size_t i) { MergeUnlessEmpty(entry(i), empty[i], entry(i + 1), empty[i + 1], all); });
     }
@@ -345,21 +381,21 @@ struct ShardAttention::PrefillStep {
     }
   }
 
-  // False if the queries see nothing of the slot; then `states` is not written.
+  // False if the queries see nothing of the slot; then `slot_states` is not written. `run_states` is scratch.
   bool FoldSlot(int64_t slot, size_t kv_head, size_t first_query, size_t num_queries, const Scratch& scratch,
-                AttentionStateSpan states) const {
+                AttentionStateSpan slot_states, AttentionStateSpan run_states) const {
     const int64_t first_position = block.first_position + static_cast<int64_t>(first_query);
     const VisibleTokens visible = VisibleFromAny(first_position, static_cast<int64_t>(num_queries), rule.window);
     const SlotChunks chunks = VisibleChunks(tree(), slot, visible);
     if (chunks.empty()) return false;
-    SetIdentityRows(states, {0, states.rows});
-    for (int64_t index = chunks.first_index; index < chunks.end_index; ++index) {
+    const RowRange all{0, slot_states.rows};
+    FoldRuns(chunks, slot_states, run_states, all, [&](int64_t index, AttentionStateSpan states) {
       const int64_t chunk = ChunkOfSlot(tree(), slot, index);
       FillRanges(first_position, num_queries, group(), rule.window, chunk, tree().chunk_tokens, scratch.ranges);
       const std::byte* page = pages.Page(0, chunk) + kv_head * layout().head_bytes();
       if (scratch.is_calling_thread) pages.BetweenPages();
       FoldChunk({&layout(), page, nullptr, rule.score, scratch.packed, scratch.ranges, states, 0, states.rows});
-    }
+    });
     return true;
   }
 };

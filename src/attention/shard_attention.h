@@ -1,6 +1,7 @@
 // ShardAttention: what one shard of the cache contributes to a step. It computes the states of the slots the shard owns
 // and reduces them to the forest of its range; joining the shards' forests (ForestStates) gives the result. Decode
 // divides the work over threads by slot and KV head, Prefill by KV head and block of queries; the bits are the same.
+// Decode takes the slots in the order of their first chunks, which lie one after the other in memory.
 #ifndef PANDO_SRC_ATTENTION_SHARD_ATTENTION_H_
 #define PANDO_SRC_ATTENTION_SHARD_ATTENTION_H_
 
@@ -39,6 +40,8 @@ class ShardAttention {
   struct DecodeStep;
   struct PrefillStep;
 
+  void OrderSlots(const TreeShape& tree, SlotRange slots);
+
   AttentionRule rule_;
   // Scratch, kept between calls.
   AlignedBuffer states_;
@@ -46,6 +49,10 @@ class ShardAttention {
   AlignedBuffer per_thread_;
   std::vector<size_t> first_rows_;
   std::vector<uint8_t> slot_is_empty_;
+  // Owned slots, counted from the first, in the order of their first chunks. For the tree and slots beside it.
+  std::vector<size_t> slot_order_;
+  TreeShape ordered_tree_;
+  SlotRange ordered_slots_;
 };
 
 }  // namespace pando
