@@ -14,12 +14,24 @@ Result<std::optional<int>> FewestRanks(const Cluster& cluster, const ModelShape&
   for (int num_ranks = 1; num_ranks <= MostRanks(cluster); num_ranks += step) {
     const Machines machines = cluster.machines(num_ranks);
     const Result<RankMemory> memory =
-        PredictMemory(model, task, num_ranks, cluster.ranks_per_node, machines.nodes_share_embeddings);
+        PredictMemory(model, task, num_ranks, cluster.ranks_per_node, machines.nodes_share_weights);
     if (!memory.ok()) return memory.status();
     if (Fits(*memory, machines.device)) return std::optional<int>(num_ranks);
     if (num_ranks == cluster.ranks_per_node) step = cluster.ranks_per_node;
   }
   return std::optional<int>();
+}
+
+// Of the ranks of the last step, which hold the weights for prompts, too.
+Status AddPrompt(const Machines& machines, const ModelShape& model, const StepTask& task, const Prompt& prompt,
+                 ClusterPlan& plan) {
+  const Result<PromptPrediction> prediction = PredictPrompt(machines, model, task, prompt);
+  if (!prediction.ok()) return prediction.status();
+  plan.prompts.push_back(*prediction);
+  StepPrediction& step = plan.steps.back();
+  step.memory.weights = std::max(step.memory.weights, prediction->weight_bytes);
+  step.fits = Fits(step.memory, machines.device);
+  return Status();
 }
 
 void Recommend(ClusterPlan& plan) {
@@ -51,16 +63,20 @@ std::vector<int> UsefulRankCounts(const Cluster& cluster) {
 }
 
 Result<ClusterPlan> PlanCluster(const Cluster& cluster, std::span<const int> rank_counts, bool add_fewest,
-                                const ModelShape& model, const StepTask& task) {
+                                const ModelShape& model, const StepTask& task, const Prompt& prompt) {
   const Result<std::optional<int>> fewest = FewestRanks(cluster, model, task);
   if (!fewest.ok()) return fewest.status();
   ClusterPlan plan = {.fewest_ranks = *fewest};
   std::set<int> counts(rank_counts.begin(), rank_counts.end());
   if (add_fewest && plan.fewest_ranks) counts.insert(*plan.fewest_ranks);
   for (const int num_ranks : counts) {
-    const Result<StepPrediction> step = PredictStep(cluster.machines(num_ranks), model, task);
+    const Machines machines = cluster.machines(num_ranks);
+    const Result<StepPrediction> step = PredictStep(machines, model, task);
     if (!step.ok()) return step.status();
     plan.steps.push_back(*step);
+    if (prompt.num_tokens > 0) {
+      if (Status status = AddPrompt(machines, model, task, prompt, plan); !status.ok()) return status;
+    }
   }
   Recommend(plan);
   return plan;

@@ -1,7 +1,7 @@
 // ClusterPlan: a model on several numbers of ranks, and which of them to take.
 //
 //   Cluster cluster = ClusterOf(*FindPlatform("cpu-10g"));
-//   Result<ClusterPlan> plan = PlanCluster(cluster, UsefulRankCounts(cluster), /*add_fewest=*/true, model, task);
+//   Result<ClusterPlan> plan = PlanCluster(cluster, UsefulRankCounts(cluster), /*add_fewest=*/true, model, task, {});
 //   plan->steps[*plan->recommended].num_ranks
 #ifndef PANDO_SRC_PLANNING_CLUSTER_PLAN_H_
 #define PANDO_SRC_PLANNING_CLUSTER_PLAN_H_
@@ -15,6 +15,7 @@
 #include "pando/status.h"
 #include "src/planning/model_shape.h"
 #include "src/planning/platform.h"
+#include "src/planning/prompt_prediction.h"
 #include "src/planning/step_prediction.h"
 
 namespace pando {
@@ -32,7 +33,8 @@ Cluster ClusterOf(const Platform& platform);
 std::vector<int> UsefulRankCounts(const Cluster& cluster);
 
 struct ClusterPlan {
-  std::vector<StepPrediction> steps;  // by number of ranks
+  std::vector<StepPrediction> steps;      // by number of ranks
+  std::vector<PromptPrediction> prompts;  // likewise; empty where no prompt was asked for
   // The fewest ranks for which there is enough memory; beyond one node whole nodes. None where there is no such number.
   std::optional<int> fewest_ranks;
   // Of those steps that fit: the fastest, and the one with the fewest ranks that takes at most kWorthwhile of its time.
@@ -43,9 +45,10 @@ struct ClusterPlan {
 // Ranks that make a token less than a twentieth faster are not worth their price.
 inline constexpr double kWorthwhile = 1.05;
 
-// `rank_counts`: in any order, each from 1 to max_ranks. `fewest_ranks` is added to them where `add_fewest` says so.
+// `rank_counts`: in any order, each from 1 to max_ranks. `fewest_ranks` is added to them where `add_fewest` says so. A
+// prompt of 0 tokens is none.
 Result<ClusterPlan> PlanCluster(const Cluster& cluster, std::span<const int> rank_counts, bool add_fewest,
-                                const ModelShape& model, const StepTask& task);
+                                const ModelShape& model, const StepTask& task, const Prompt& prompt);
 
 }  // namespace pando
 

@@ -19,6 +19,12 @@ int64_t MostChunks(const TreeShape& tree, int64_t num_tokens, int64_t window) {
   return window > 0 ? std::min(all, NumChunks(tree, window - 1) + 1) : all;
 }
 
+// Those of `num_chunks` chunks that one rank has: the first ones of the context, or any of them where a window moves
+// on.
+int64_t MostOwned(const OwnedChunks& owned, int64_t num_chunks, bool moves_on) {
+  return moves_on ? owned.MostAmong(num_chunks) : owned.CountBefore(num_chunks);
+}
+
 }  // namespace
 
 Result<ContextMemory> MemoryOfContext(const KvShape& shape, KvType kv_type, const TreeShape& tree, int64_t num_tokens,
@@ -34,7 +40,10 @@ Result<ContextMemory> MemoryOfContext(const KvShape& shape, KvType kv_type, cons
 
   const int64_t num_chunks = MostChunks(tree, num_tokens, shape.window);
   int64_t largest = 0;
-  for (const SlotRange range : *ranges) largest = std::max(largest, OwnedChunks(tree, range).CountBefore(num_chunks));
+  const bool moves_on = num_chunks < NumChunks(tree, num_tokens);
+  for (const SlotRange range : *ranges) {
+    largest = std::max(largest, MostOwned(OwnedChunks(tree, range), num_chunks, moves_on));
+  }
   const uint64_t head_bytes = layout->head_bytes();
   const uint64_t max_bytes = std::numeric_limits<uint64_t>::max();
   if (shape.num_kv_heads > max_bytes / head_bytes ||

@@ -30,8 +30,10 @@ TEST(ContextMemoryTest, IsWholePagesOfTheRankThatHasMost) {
   EXPECT_EQ(LargestRank(1, 1), page);
   EXPECT_EQ(LargestRank(64, 1), page);
   EXPECT_EQ(LargestRank(65, 1), 2 * page);
-  EXPECT_EQ(LargestRank(65, 64), page);     // the second chunk is another rank's
-  EXPECT_EQ(LargestRank(65, 2), 2 * page);  // a rank owns slots 0 to 31
+  EXPECT_EQ(LargestRank(65, 64), page);  // the second chunk is another rank's
+  EXPECT_EQ(LargestRank(65, 2), page);   // also on two ranks
+  EXPECT_EQ(LargestRank(129, 2), 2 * page);
+  EXPECT_EQ(LargestRank(1024, 16), page);
   EXPECT_EQ(LargestRank(64 * 64 + 1, 64), 2 * page);
   EXPECT_EQ(LargestRank(8192, 4), 32 * page);
   EXPECT_EQ(LargestRank(8192, 3), 2 * 22 * page);  // 64 slots are 21, 21 and 22
@@ -48,6 +50,8 @@ TEST(ContextMemoryTest, AWindowKeepsTheChunksItTouches) {
   EXPECT_EQ(largest(65, 100'000, 1), 2 * page);
   EXPECT_EQ(largest(66, 100'000, 1), 3 * page);
   EXPECT_EQ(largest(64, 100'000, 64), page);
+  EXPECT_EQ(largest(64 * 4, 100'000, 4), 2 * page);  // it touches 5 chunks
+  EXPECT_EQ(largest(64 * 2, 100'000, 3), 2 * page);  // 3 chunks, which begin anywhere: 0, 1 and 2 are of three ranks
   EXPECT_EQ(largest(4096, 64, 1), page) << "shorter than the window";
 }
 

@@ -16,7 +16,8 @@ Result<Schedule> PlannedSchedule(const SimulationJob& job) {
   Result<std::vector<SlotRange>> ownership = EqualRanges(job.num_slots, job.num_ranks);
   if (!ownership.ok()) return ownership.status();
   costs.ownership = std::move(ownership).value();
-  const MessageShape shape{job.batch * job.num_heads, job.head_dim};
+  const int64_t num_tokens = job.batch * (job.layers ? job.layers->tokens_per_sequence : 1);
+  const MessageShape shape{num_tokens * job.num_heads, job.head_dim};
   return ChooseSchedule(costs, shape, /*has_allreduce=*/true).schedule;
 }
 

@@ -2,10 +2,11 @@
 //
 //   Result<Platform> platform = FindPlatform("dgx-h100");
 //   RankTopology topology = TopologyOf(*platform, /*num_nodes=*/16);         // 128 ranks
-//   double seconds = platform->device.ReadSeconds(1e9);                      // of weights, or of keys and values
+//   double seconds = platform->device.KernelSeconds(1e9, 1e9);              // of weights, or of keys and values
 #ifndef PANDO_SRC_PLANNING_PLATFORM_H_
 #define PANDO_SRC_PLANNING_PLATFORM_H_
 
+#include <algorithm>
 #include <string>
 
 #include "src/topology/link_model.h"
@@ -13,14 +14,19 @@
 
 namespace pando {
 
-// What one rank computes with. Decoding is as fast as memory is read, so that is all that counts here.
+// What one rank computes with. Decoding is as fast as memory is read, a prompt as fast as numbers are multiplied.
 struct DeviceModel {
   double memory_bytes = 0;  // for weights, keys and values, and states
   double memory_bytes_per_second = 0;
+  double flops_per_second = 0;         // float32 multiplications and additions; a multiply-add is two
   double launch_overhead_seconds = 0;  // of each kernel (GPU) or parallel loop (CPU)
 
-  // Of one kernel that reads `bytes`.
-  double ReadSeconds(double bytes) const { return launch_overhead_seconds + bytes / memory_bytes_per_second; }
+  // Of work without its launch: reading and computing overlap.
+  double WorkSeconds(double bytes, double flops) const {
+    return std::max(bytes / memory_bytes_per_second, flops / flops_per_second);
+  }
+  // Of one kernel that reads `bytes` and does `flops`.
+  double KernelSeconds(double bytes, double flops) const { return launch_overhead_seconds + WorkSeconds(bytes, flops); }
   // Joining reads two states and writes one.
   double merge_seconds_per_byte() const { return 3 / memory_bytes_per_second; }
 

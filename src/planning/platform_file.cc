@@ -118,12 +118,13 @@ class Group {
   std::vector<std::string> known_;
 };
 
-// Bytes, and bytes per second: divided by less, times are no numbers any more.
-constexpr double kLeastBytes = 1;
+// Bytes, and bytes or operations per second: divided by less, times are no numbers any more.
+constexpr double kLeast = 1;
 
 DeviceModel ReadDevice(Group group) {
-  const DeviceModel device = {.memory_bytes = group.Number("memory_bytes", kLeastBytes),
-                              .memory_bytes_per_second = group.Number("memory_bytes_per_second", kLeastBytes),
+  const DeviceModel device = {.memory_bytes = group.Number("memory_bytes", kLeast),
+                              .memory_bytes_per_second = group.Number("memory_bytes_per_second", kLeast),
+                              .flops_per_second = group.Number("flops_per_second", kLeast),
                               .launch_overhead_seconds = group.Number("launch_overhead_seconds", 0)};
   group.Text("source");
   group.RefuseOthers();
@@ -132,7 +133,7 @@ DeviceModel ReadDevice(Group group) {
 
 LinkModel ReadLink(Group group) {
   const LinkModel link = {.latency_seconds = group.Number("latency_seconds", 0),
-                          .bytes_per_second = group.Number("bytes_per_second", kLeastBytes),
+                          .bytes_per_second = group.Number("bytes_per_second", kLeast),
                           .send_overhead_seconds = group.Number("send_overhead_seconds", 0),
                           .receive_overhead_seconds = group.Number("receive_overhead_seconds", 0)};
   group.Text("source");

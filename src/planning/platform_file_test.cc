@@ -32,6 +32,7 @@ Json Valid() {
           {"device",
            {{"memory_bytes", 16e9},
             {"memory_bytes_per_second", 1e11},
+            {"flops_per_second", 1e12},
             {"launch_overhead_seconds", 1e-5},
             {"source", "invented"}}},
           {"within_node", link},
@@ -53,7 +54,7 @@ TEST(ParsePlatformTest, ReadsEveryKey) {
   const Result<Platform> platform = ParsePlatform(Valid().dump(), "my.json");
   ASSERT_TRUE(platform.ok()) << platform.status().message();
   const LinkModel link = {1e-6, 1e9, 2e-7, 3e-7};
-  EXPECT_EQ(*platform, (Platform{"pair", "two", 2, 4, 3, {16e9, 1e11, 1e-5}, link, link}));
+  EXPECT_EQ(*platform, (Platform{"pair", "two", 2, 4, 3, {16e9, 1e11, 1e12, 1e-5}, link, link}));
 }
 
 TEST(ParsePlatformTest, OneNodeNeedsNoNetwork) {
@@ -85,7 +86,7 @@ TEST(ParsePlatformTest, NamesUnknownKeys) {
             "ports_per_node, device, within_node, between_nodes, source");
   EXPECT_EQ(MessageWith("/device/flops", 3),
             "my.json: unknown key \"device.flops\": \"device\" has memory_bytes, memory_bytes_per_second, "
-            "launch_overhead_seconds, source");
+            "flops_per_second, launch_overhead_seconds, source");
   EXPECT_THAT(MessageWith("/within_node/\x1b[31m", 3), HasSubstr("\"within_node.\\x1b[31m\""));
 }
 

@@ -10,15 +10,21 @@ Platform TwoByThree() {
           .max_nodes = 2,
           .ranks_per_node = 3,
           .ports_per_node = 2,
-          .device = {.memory_bytes = 1e9, .memory_bytes_per_second = 1e6, .launch_overhead_seconds = 0.5},
+          .device = {.memory_bytes = 1e9,
+                     .memory_bytes_per_second = 1e6,
+                     .flops_per_second = 1e7,
+                     .launch_overhead_seconds = 0.5},
           .within_node = {.latency_seconds = 1e-6, .bytes_per_second = 1e9},
           .between_nodes = {.latency_seconds = 1e-3, .bytes_per_second = 1e8}};
 }
 
-TEST(DeviceModelTest, ReadsAtTheSpeedOfMemoryAfterALaunch) {
+TEST(DeviceModelTest, AKernelIsAsFastAsMemoryOrArithmeticAfterALaunch) {
   const DeviceModel device = TwoByThree().device;
-  EXPECT_DOUBLE_EQ(device.ReadSeconds(0), 0.5);
-  EXPECT_DOUBLE_EQ(device.ReadSeconds(2e6), 2.5);
+  EXPECT_DOUBLE_EQ(device.KernelSeconds(0, 0), 0.5);
+  EXPECT_DOUBLE_EQ(device.KernelSeconds(2e6, 0), 2.5);
+  EXPECT_DOUBLE_EQ(device.KernelSeconds(2e6, 1e7), 2.5);
+  EXPECT_DOUBLE_EQ(device.KernelSeconds(2e6, 3e7), 3.5);
+  EXPECT_DOUBLE_EQ(device.WorkSeconds(2e6, 3e7), 3);
   EXPECT_DOUBLE_EQ(device.merge_seconds_per_byte(), 3e-6);
 }
 

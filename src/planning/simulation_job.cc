@@ -30,11 +30,19 @@ Json PlatformToJson(const Platform& platform) {
                {"device",
                 {{"memory_bytes", platform.device.memory_bytes},
                  {"memory_bytes_per_second", platform.device.memory_bytes_per_second},
+                 {"flops_per_second", platform.device.flops_per_second},
                  {"launch_overhead_seconds", platform.device.launch_overhead_seconds},
                  {"source", "given"}}},
                {"within_node", LinkToJson(platform.within_node)}};
   if (platform.max_nodes > 1) json["between_nodes"] = LinkToJson(platform.between_nodes);
   return json;
+}
+
+DownDivision DownDivisionOf(std::string_view name) {
+  for (const DownDivision down : {DownDivision::kColumnsInOneHop, DownDivision::kColumnsInTwoHops}) {
+    if (NameOf(down) == name) return down;
+  }
+  return DownDivision::kRows;
 }
 
 // Both programs are of one build: what does not fit is a mistake of theirs, not of a user's.
@@ -66,7 +74,11 @@ std::string ToJson(const SimulationJob& job) {
                       {"hidden_size", job.layers->hidden_size},
                       {"ffn_size", job.layers->ffn_size},
                       {"vocab_size", job.layers->vocab_size},
-                      {"weight_type", job.layers->weight_type}};
+                      {"weight_type", job.layers->weight_type},
+                      {"tokens_per_sequence", job.layers->tokens_per_sequence},
+                      {"num_groups", job.layers->division.num_groups},
+                      {"divides_tokens", job.layers->division.divides_tokens},
+                      {"down", NameOf(job.layers->division.down)}};
   }
   return json.dump();
 }
@@ -94,7 +106,11 @@ Result<SimulationJob> ParseSimulationJob(std::string_view text) {
                                    .hidden_size = layers.at("hidden_size"),
                                    .ffn_size = layers.at("ffn_size"),
                                    .vocab_size = layers.at("vocab_size"),
-                                   .weight_type = layers.at("weight_type")};
+                                   .weight_type = layers.at("weight_type"),
+                                   .tokens_per_sequence = layers.at("tokens_per_sequence"),
+                                   .division = {.num_groups = layers.at("num_groups"),
+                                                .divides_tokens = layers.at("divides_tokens"),
+                                                .down = DownDivisionOf(layers.at("down").get<std::string>())}};
     }
     return job;
   });

@@ -16,6 +16,7 @@
 #include "pando/kv_type.h"
 #include "pando/status.h"
 #include "src/planning/platform.h"
+#include "src/reduction/step_division.h"
 
 namespace pando {
 
@@ -26,6 +27,8 @@ struct SimulatedLayers {
   int64_t ffn_size = 0;
   int64_t vocab_size = 0;
   std::string weight_type = "f16";
+  int64_t tokens_per_sequence = 1;  // of the step: 1 is decoding, more are a step of a prompt
+  StepDivision division = kOneGroup;
 
   bool operator==(const SimulatedLayers&) const = default;
 };
@@ -48,7 +51,7 @@ struct SimulationJob {
   bool operator==(const SimulationJob&) const = default;
 };
 
-// One decode step of the batch.
+// One step of the batch.
 struct SimulationResult {
   std::string schedule;     // what the strategy came to
   double step_seconds = 0;  // queries to outputs, or a token, on the slowest rank, all starting together

@@ -18,7 +18,7 @@ SimulationJob Example() {
           .batch = 2,
           .num_slots = 128,
           .strategy = "ring",
-          .layers = SimulatedLayers{2, 640, 1536, 1000, "q4_k"},
+          .layers = SimulatedLayers{2, 640, 1536, 1000, "q4_k", 7, {3, true, DownDivision::kColumnsInTwoHops}},
           .ping_pong_bytes = {0, 17}};
 }
 

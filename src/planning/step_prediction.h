@@ -13,9 +13,12 @@
 
 #include "pando/kv_type.h"
 #include "pando/status.h"
+#include "src/planning/choose_division.h"
+#include "src/planning/division_cost.h"
 #include "src/planning/model_shape.h"
 #include "src/planning/platform.h"
 #include "src/reduction/schedule.h"
+#include "src/reduction/step_division.h"
 #include "src/topology/rank_topology.h"
 
 namespace pando {
@@ -24,8 +27,10 @@ struct Machines {
   RankTopology topology;  // with links
   DeviceModel device;     // each rank's, or each rank's part of what the ranks of a node share
   double merge_seconds_per_byte = 0;
-  bool has_allreduce = true;            // the transport's own, which a cluster has
-  bool nodes_share_embeddings = false;  // ranks that are processes of one machine map the same file
+  bool has_allreduce = true;         // the transport's own, which a cluster has
+  bool nodes_share_weights = false;  // ranks that are processes of one machine map the same file
+
+  int num_ranks() const { return topology.num_ranks(); }
 };
 
 Machines MachinesOf(const Platform& platform, int num_ranks);
@@ -35,21 +40,12 @@ struct StepTask {
   int64_t batch = 1;           // sequences that get a token in one step
   KvType kv_type = KvType::kF16;
   std::optional<Schedule> schedule;  // none: the one that is predicted to be the fastest
-};
-
-// Of one step, one after the other.
-struct StepSeconds {
-  double weights = 0;  // reading them, as the slowest rank does
-  double kv = 0;       // reading keys and values
-  double merge = 0;    // of the ranks' attention states
-  double gather = 0;   // of the rows of matrix products, and telling all ranks what to do
-
-  double total() const { return weights + kv + merge + gather; }
+  std::optional<int> num_groups;     // of decoding and of prompts; none: the fastest that fit
 };
 
 // Of the rank that needs most, in bytes.
 struct RankMemory {
-  double weights = 0;
+  double weights = 0;  // for decoding and prompts, whichever division needs more
   double kv = 0;
   double states = 0;       // of a step: those of the rank and those that arrive
   double activations = 0;  // of a step, and logits
@@ -64,8 +60,10 @@ struct StepPrediction {
   RankMemory memory;
   double usable_bytes = 0;  // of the rank's memory
   bool fits = false;
+  StepDivision division;
   StepSeconds seconds;
-  Schedule schedule = Schedule::kButterfly;  // of the merge
+  Schedule schedule = Schedule::kButterfly;  // of the merge, where tokens are not divided
+  StepSeconds one_group;                     // the same by rows over all ranks
 };
 
 // Of a device's memory; the rest is left to the system, the runtime and fragments.
@@ -74,20 +72,26 @@ inline constexpr double kUsableMemory = 0.9;
 // A plan for more takes minutes to predict.
 inline constexpr int kMaxPlannedRanks = 1024;
 
-// Rows of a matrix are given to ranks in blocks of these.
-inline constexpr int64_t kPlannedRowBlock = 16;
-
-// The largest part of `num_rows` that one of `num_ranks` computes.
-int64_t LargestRows(int64_t num_rows, int64_t num_ranks);
-
 // Leaves of the canonical tree: as many as there are by default, or the power of two that is enough for the ranks.
 int64_t SlotsFor(int64_t num_ranks);
 
-// Fails for what the cache does not take. `ranks_per_node` is of a node that is used in full.
+// The ranks of the node that has most.
+int MostRanksOfANode(const RankTopology& topology);
+
+// A long prompt goes through the model in steps of so many tokens (src/model/transformer.cc), which need more room than
+// a decode step.
+int64_t PromptStepTokens(int64_t ranks_per_node);
+
+// With weights divided over all ranks: the least that there is. Fails for what the cache does not take.
+// `ranks_per_node` is of a node that is used in full.
 Result<RankMemory> PredictMemory(const ModelShape& model, const StepTask& task, int num_ranks, int ranks_per_node,
-                                 bool nodes_share_embeddings);
+                                 bool nodes_share_weights);
 double UsableBytes(const DeviceModel& device);
 bool Fits(const RankMemory& memory, const DeviceModel& device);
+
+// What ChooseDivision takes: equal slots; and room for weights beside what else a rank holds.
+CostModel CostsOf(const Machines& machines);
+DivisionOptions DivisionOptionsOf(const Machines& machines, const StepTask& task, const RankMemory& memory);
 
 Result<StepPrediction> PredictStep(const Machines& machines, const ModelShape& model, const StepTask& task);
 

@@ -32,27 +32,18 @@ ModelShape Small() {
 
 // A byte per second, a second per message, nothing else.
 Machines OneNode(int num_ranks) {
-  Machines machines = {.device = {.memory_bytes = 1e9, .memory_bytes_per_second = 1}};
+  Machines machines = {.device = {.memory_bytes = 1e9, .memory_bytes_per_second = 1, .flops_per_second = 1e15}};
   for (int rank = 0; rank < num_ranks; ++rank) machines.topology.places.push_back({.process = rank});
   machines.topology.links.fill({.latency_seconds = 1, .bytes_per_second = 1e15});
   return machines;
 }
 
-StepPrediction Predict(const Machines& machines, const ModelShape& model, const StepTask& task) {
+// With one group unless the task says otherwise; which is by rows, since `Small` has less than a segment.
+StepPrediction Predict(const Machines& machines, const ModelShape& model, StepTask task) {
+  if (!task.num_groups) task.num_groups = 1;
   const Result<StepPrediction> step = PredictStep(machines, model, task);
   EXPECT_TRUE(step.ok()) << step.status().message();
   return step.ok() ? *step : StepPrediction{};
-}
-
-TEST(LargestRowsTest, IsWholeBlocks) {
-  EXPECT_EQ(LargestRows(64, 1), 64);
-  EXPECT_EQ(LargestRows(64, 2), 32);
-  EXPECT_EQ(LargestRows(64, 3), 32);  // 1, 1 and 2 blocks
-  EXPECT_EQ(LargestRows(64, 4), 16);
-  EXPECT_EQ(LargestRows(64, 1000), 16);
-  EXPECT_EQ(LargestRows(10, 1), 10);
-  EXPECT_EQ(LargestRows(10, 3), 10);
-  EXPECT_EQ(LargestRows(40, 2), 32);  // 1 block and 2
 }
 
 TEST(SlotsForTest, AreEnoughForTheRanks) {
@@ -86,8 +77,9 @@ TEST(PredictStepTest, RanksShareRowsAndSlots) {
   EXPECT_DOUBLE_EQ(step.seconds.kv, 32 * kChunkBytes);
   EXPECT_NEAR(step.seconds.merge, 2 * 1, 1e-6);               // a message per layer
   EXPECT_NEAR(step.seconds.gather, 2 * 4 * 1 + 1 + 1, 1e-6);  // qkv, o, gate and up, down; logits; the command
-  // Two chunks of the first rank's slots.
-  EXPECT_DOUBLE_EQ(Predict(OneNode(2), Small(), {.context_tokens = 65}).seconds.kv, 2 * kChunkBytes);
+  // A short context is shared as well: a chunk each, then two and one.
+  EXPECT_DOUBLE_EQ(Predict(OneNode(2), Small(), {.context_tokens = 65}).seconds.kv, kChunkBytes);
+  EXPECT_DOUBLE_EQ(Predict(OneNode(2), Small(), {.context_tokens = 129}).seconds.kv, 2 * kChunkBytes);
 }
 
 TEST(PredictStepTest, RanksBeyondTheBlocksOfRowsReadNoLess) {
@@ -155,13 +147,13 @@ TEST(PredictStepTest, MemoryIsRowsAndWholeEmbeddings) {
   EXPECT_DOUBLE_EQ(two.memory.weights, 450 + 12 + 60 + 20);
   EXPECT_DOUBLE_EQ(two.memory.kv, 32 * kChunkBytes);
   EXPECT_DOUBLE_EQ(two.memory.total(), two.memory.weights + two.memory.kv + two.memory.states + two.memory.activations);
-  machines.nodes_share_embeddings = true;
+  machines.nodes_share_weights = true;
   EXPECT_DOUBLE_EQ(Predict(machines, Small(), {.context_tokens = 4096}).memory.weights, 450 + 12 + 30 + 20);
 }
 
 TEST(PredictMemoryTest, RanksOfANodeShareItsEmbeddings) {
   const auto weights = [](int num_ranks, int ranks_per_node) {
-    return PredictMemory(Small(), {.context_tokens = 1}, num_ranks, ranks_per_node, /*nodes_share_embeddings=*/true)
+    return PredictMemory(Small(), {.context_tokens = 1}, num_ranks, ranks_per_node, /*nodes_share_weights=*/true)
         ->weights;
   };
   EXPECT_DOUBLE_EQ(weights(2, 1), 450 + 12 + 60 + 20);
@@ -181,6 +173,34 @@ TEST(PredictStepTest, WorkIsThatOfAStepOfThePrompt) {
   // Where 8 share a machine, a step has 256 tokens; a batch is a step of its own.
   expect(Predict(OneNode(8), Small(), {.context_tokens = 1}).memory, 256, 1);
   expect(Predict(OneNode(1), Small(), {.context_tokens = 1, .batch = 1000}).memory, 1000, 1000);
+}
+
+TEST(PredictStepTest, GroupsAreChosenByTimeAndMemory) {
+  // Weights are read in 940 s by one rank, and in 235 by one of four; messages take no time worth mentioning, or all.
+  Machines machines = OneNode(4);
+  const auto step = [&](std::optional<int> num_groups = {}) {
+    return PredictStep(machines, Small(), {.context_tokens = 4096, .num_groups = num_groups}).value();
+  };
+  EXPECT_EQ(step().division, kOneGroup);
+  EXPECT_DOUBLE_EQ(step().seconds.total(), step(1).seconds.total());
+  machines.topology.links.fill({.latency_seconds = 100, .bytes_per_second = 1e15, .send_overhead_seconds = 50});
+  EXPECT_EQ(step().division.num_groups, 4);
+  // Only the logits are shared; they and the command are all that travels.
+  EXPECT_NEAR(step().seconds.weights, 900 + 10, 1e-6);
+  EXPECT_NEAR(step().seconds.gather, 100 + 200, 1e-6);
+  EXPECT_DOUBLE_EQ(step().one_group.total(), step(1).seconds.total());
+  EXPECT_LT(step().seconds.total(), step(2).seconds.total());
+  EXPECT_DOUBLE_EQ(step().memory.weights, 900 + 12 + 60 + 10);
+  EXPECT_DOUBLE_EQ(step(2).memory.weights, 450 + 12 + 60 + 10);
+  EXPECT_EQ(step(100).division.num_groups, 4);
+  // What does not fit is not chosen, unless it is forced.
+  machines.device.memory_bytes = (step(2).memory.total() + 1) / kUsableMemory;
+  EXPECT_EQ(step().division.num_groups, 2);
+  EXPECT_TRUE(step().fits);
+  EXPECT_FALSE(step(4).fits);
+  machines.device.memory_bytes = 1;
+  EXPECT_EQ(step().division.num_groups, 1);
+  EXPECT_FALSE(step().fits);
 }
 
 TEST(PredictStepTest, FitsIntoNineTenthsOfTheMemory) {
@@ -215,11 +235,31 @@ RC_GTEST_PROP(PredictStepTest, MoreContextNeverTakesLess, ()) {
   const int num_ranks = *rc::gen::inRange(1, std::min(platform.max_ranks(), 33) + 1);
   const int64_t context = *rc::gen::inRange<int64_t>(0, 1 << 20);
   const Machines machines = MachinesOf(platform, num_ranks);
-  const StepPrediction less = Predict(machines, model, {.context_tokens = context});
-  const StepPrediction more = Predict(machines, model, {.context_tokens = context + 10'000, .batch = 2});
+  const StepPrediction less = PredictStep(machines, model, {.context_tokens = context}).value();
+  const StepPrediction more = PredictStep(machines, model, {.context_tokens = context + 10'000, .batch = 2}).value();
   RC_ASSERT(more.seconds.total() >= less.seconds.total());
-  RC_ASSERT(more.memory.total() >= less.memory.total());
+  RC_ASSERT(more.memory.kv >= less.memory.kv);
   RC_ASSERT(less.fits || !more.fits);
+  RC_ASSERT(!less.fits || less.seconds.total() <= less.one_group.total());
+}
+
+RC_GTEST_PROP(PredictStepTest, MoreMemoryNeverMakesTheChoiceSlower, ()) {
+  Platform platform = FindPlatform(ShippedPlatforms()[*rc::gen::inRange<size_t>(0, 7)].name).value();
+  const ModelShape model =
+      FindModelShape(KnownModels()[*rc::gen::inRange<size_t>(0, 9)].name, WeightType::kQ8_0).value();
+  const int num_ranks = *rc::gen::inRange(1, std::min(platform.max_ranks(), 33) + 1);
+  const auto step = [&] {
+    return PredictStep(MachinesOf(platform, num_ranks), model, {.context_tokens = 8192}).value();
+  };
+  double before = 0;
+  for (const double memory_bytes : {1e12, 100e9, 30e9, 10e9, 3e9}) {
+    platform.device.memory_bytes = memory_bytes;
+    const StepPrediction less = step();
+    if (!less.fits) break;
+    RC_ASSERT(less.seconds.total() >= before);
+    RC_ASSERT(less.memory.total() <= less.usable_bytes);
+    before = less.seconds.total();
+  }
 }
 
 }  // namespace
