@@ -72,6 +72,9 @@ class Engine {
   // What came of the last attention step: "butterfly", "ring", ...
   std::string_view schedule() const { return transformer_.attention().last_step().schedule; }
 
+  // How the last step was divided over the ranks.
+  const StepDivision& division() const { return transformer_.division(); }
+
  private:
   Engine(Communicator& communicator, Transformer& transformer);
 

@@ -1,5 +1,5 @@
-// Model: a Llama-family model file, mapped and checked. Immutable; all ranks of a process share one, and the processes
-// of a machine share its pages.
+// Model: a Llama-family model file, mapped and checked. Immutable but for copies of its columns, which any thread may
+// ask for; all ranks of a process share one, and the processes of a machine share its pages.
 //
 //   Result<std::shared_ptr<const Model>> model = Model::Load("model.gguf", {});
 #ifndef PANDO_SRC_MODEL_MODEL_H_
@@ -12,6 +12,7 @@
 #include "pando/status.h"
 #include "src/gguf/gguf_file.h"
 #include "src/kernels/matmul.h"
+#include "src/model/column_copies.h"
 #include "src/model/model_config.h"
 
 namespace pando {
@@ -56,6 +57,7 @@ class Model {
   const ModelWeights& weights() const { return weights_; }
   // Read for every token: all matrices but the embedding, of which a token reads a row.
   size_t bytes_per_token() const;
+  ColumnCopies& column_copies() const { return *column_copies_; }
 
  private:
   Model(GgufFile file, ModelConfig config, ModelWeights weights);
@@ -63,6 +65,7 @@ class Model {
   GgufFile file_;
   ModelConfig config_;
   ModelWeights weights_;
+  std::unique_ptr<ColumnCopies> column_copies_ = std::make_unique<ColumnCopies>();
 };
 
 }  // namespace pando

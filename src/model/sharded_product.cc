@@ -1,8 +1,10 @@
 #include "src/model/sharded_product.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
+#include "src/base/check.h"
 #include "src/base/clock.h"
 #include "src/kernels/vector_ops.h"
 
@@ -32,33 +34,57 @@ size_t NumTasks(size_t num_rows, size_t num_tokens, size_t num_threads) {
 
 }  // namespace
 
+ShardedProduct::ShardedProduct(Transport& transport, ThreadPool& pool, ColumnCopies& copies)
+    : transport_(transport), pool_(pool), copies_(copies) {
+  std::vector<int> ranks(static_cast<size_t>(transport.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  SetGroup(ranks);
+}
+
 Status ShardedProduct::Grow(size_t max_tokens, size_t max_rows, size_t max_columns) {
   if (Status status = bytes_.Grow(max_tokens, max_columns); !status.ok()) return status;
   if (Status status = floats_.Grow(max_tokens, max_columns); !status.ok()) return status;
-  if (Status status = GrowForGather(max_tokens, max_rows); !status.ok()) return status;
   const size_t up_bytes = pool_.num_threads() * max_tokens * kMaxTaskRows * sizeof(float);
   if (Status status = up_.Grow(up_bytes, "a product's rows"); !status.ok()) return status;
   scratch_bytes_per_thread_ =
       (MultiplyScratchBytes(max_columns) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
-  return scratch_.Grow(pool_.num_threads() * scratch_bytes_per_thread_, "unpacked weights");
+  if (Status status = scratch_.Grow(pool_.num_threads() * scratch_bytes_per_thread_, "unpacked weights"); !status.ok())
+    return status;
+  return transport_.size() == 1 ? Status() : GrowForGather(max_tokens, max_rows);
 }
 
 Status ShardedProduct::GrowForGather(size_t num_tokens, size_t num_rows) {
-  if (transport_.size() == 1) return Status();
   const size_t bytes = num_tokens * num_rows * sizeof(float);
-  const size_t mine_bytes =
-      num_tokens * (num_rows / static_cast<size_t>(transport_.size()) + 2 * kRowBlock) * sizeof(float);
-  if (Status status = mine_.Grow(mine_bytes, "a rank's rows of a product"); !status.ok()) return status;
+  if (Status status = mine_.Grow(bytes, "a rank's rows of a product"); !status.ok()) return status;
   return num_tokens == 1 ? Status() : gathered_.Grow(bytes, "the rows of a product");
 }
 
+void ShardedProduct::SetGroup(std::span<const int> ranks) {
+  if (std::ranges::equal(ranks, ranks_)) return;
+  num_segments_ = 0;
+  ranks_.assign(ranks.begin(), ranks.end());
+  const auto found = std::ranges::find(ranks_, transport_.rank());
+  PANDO_CHECK(found != ranks_.end());
+  me_ = static_cast<size_t>(found - ranks_.begin());
+}
+
+// ---- Input
+
+Activations& ShardedProduct::InputOf(const WeightMatrix& matrix) {
+  return FormOf(matrix.type) == ActivationForm::kBytes ? bytes_ : floats_;
+}
+
 void ShardedProduct::SetInput(std::span<const WeightMatrix> parts, const float* x, size_t num_tokens) {
+  SetInputColumns(parts, x, num_tokens, parts.front().columns);
+}
+
+void ShardedProduct::SetInputColumns(std::span<const WeightMatrix> parts, const float* x, size_t num_tokens,
+                                     size_t columns) {
   num_tokens_ = num_tokens;
   for (Activations* input : {&bytes_, &floats_}) {
     const ActivationForm form = input == &bytes_ ? ActivationForm::kBytes : ActivationForm::kFloats;
     const auto reads = [&](const WeightMatrix& part) { return FormOf(part.type) == form; };
     if (std::ranges::none_of(parts, reads)) continue;
-    const size_t columns = parts.front().columns;
     input->Reset(form, num_tokens, columns);
     constexpr size_t kTaskTokens = 16;
     const size_t num_tasks = (num_tokens + kTaskTokens - 1) / kTaskTokens;
@@ -69,14 +95,11 @@ void ShardedProduct::SetInput(std::span<const WeightMatrix> parts, const float* 
   }
 }
 
-MatrixRows ShardedProduct::Mine(size_t num_rows) const {
-  return RowsOfPart(num_rows, static_cast<size_t>(transport_.rank()), static_cast<size_t>(transport_.size()));
-}
+// ---- This rank's rows
 
 void ShardedProduct::MultiplyRange(const WeightMatrix& matrix, MatrixRows rows, float* out, size_t stride,
                                    size_t thread, const std::byte* next_rows) {
-  const Activations& input = FormOf(matrix.type) == ActivationForm::kBytes ? bytes_ : floats_;
-  MultiplyRows(matrix, rows.begin, rows.size(), input, out, stride,
+  MultiplyRows(matrix, rows.begin, rows.size(), InputOf(matrix), out, stride,
                scratch_.data() + thread * scratch_bytes_per_thread_, next_rows);
 }
 
@@ -96,8 +119,8 @@ void ShardedProduct::MultiplyMine(std::span<const WeightMatrix> parts, MatrixRow
   });
 }
 
-void ShardedProduct::MultiplyGatedMine(const WeightMatrix& gate, const WeightMatrix& up, MatrixRows mine, float* out,
-                                       size_t stride) {
+void ShardedProduct::MultiplyGated(const WeightMatrix& gate, const WeightMatrix& up, MatrixRows mine, float* out,
+                                   size_t stride) {
   const size_t num_tasks = NumTasks(mine.size(), num_tokens_, pool_.num_threads());
   pool_.Run(num_tasks, [&](size_t task, size_t thread) {
     const MatrixRows part = RowsOfPart(mine.size(), task, num_tasks);
@@ -115,65 +138,205 @@ void ShardedProduct::MultiplyGatedMine(const WeightMatrix& gate, const WeightMat
   });
 }
 
+// ---- Products by rows
+
 Status ShardedProduct::Multiply(std::span<const WeightMatrix> parts, float* out) {
   const size_t num_rows = TotalRows(parts);
+  if (num_members() == 1) {
+    MultiplyMine(parts, {0, num_rows}, out, num_rows);
+    return Status();
+  }
   const MatrixRows mine = Mine(num_rows);
-  if (transport_.size() == 1) {
-    MultiplyMine(parts, mine, out, num_rows);
-    return Status();
-  }
   MultiplyMine(parts, mine, mine_.as<float>(), mine.size());
-  return Gather(num_rows, /*to_front_only=*/false, out);
-}
-
-Status ShardedProduct::MultiplyGated(const WeightMatrix& gate, const WeightMatrix& up, float* out) {
-  const MatrixRows mine = Mine(gate.rows);
-  if (transport_.size() == 1) {
-    MultiplyGatedMine(gate, up, mine, out, gate.rows);
-    return Status();
-  }
-  MultiplyGatedMine(gate, up, mine, mine_.as<float>(), mine.size());
-  return Gather(gate.rows, /*to_front_only=*/false, out);
+  return GatherRows(num_rows, out);
 }
 
 Status ShardedProduct::MultiplyToFront(const WeightMatrix& matrix, float* out) {
-  const MatrixRows mine = Mine(matrix.rows);
-  if (transport_.size() == 1) {
-    MultiplyMine({&matrix, 1}, mine, out, matrix.rows);
+  const auto num_ranks = static_cast<size_t>(transport_.size());
+  if (num_ranks == 1) {
+    MultiplyMine({&matrix, 1}, {0, matrix.rows}, out, matrix.rows);
     return Status();
   }
+  const auto rows_of = [&](size_t rank) { return RowsOfPart(matrix.rows, rank, num_ranks); };
+  const auto rank = static_cast<size_t>(transport_.rank());
+  const bool is_front = rank == 0;
   // More rows than any other product, but few tokens.
   if (Status status = GrowForGather(num_tokens_, matrix.rows); !status.ok()) return status;
-  MultiplyMine({&matrix, 1}, mine, mine_.as<float>(), mine.size());
-  return Gather(matrix.rows, /*to_front_only=*/true, out);
-}
-
-// The ranks' pieces arrive one after the other; with one token that is the row itself.
-Status ShardedProduct::Gather(size_t num_rows, bool to_front_only, float* out) {
+  MultiplyMine({&matrix, 1}, rows_of(rank), mine_.as<float>(), rows_of(rank).size());
   const double start = NowSeconds();
-  const auto num_ranks = static_cast<size_t>(transport_.size());
-  bytes_of_rank_.clear();
-  for (size_t rank = 0; rank < num_ranks; ++rank) {
-    bytes_of_rank_.push_back(RowsOfPart(num_rows, rank, num_ranks).size() * num_tokens_ * sizeof(float));
+  bytes_of_member_.clear();
+  for (size_t i = 0; i < num_ranks; ++i) {
+    bytes_of_member_.push_back(rows_of(i).size() * num_tokens_ * sizeof(float));
   }
-  const bool is_front = transport_.rank() == 0;
   float* whole = num_tokens_ == 1 ? out : gathered_.as<float>();
-  const std::span<const std::byte> mine = {mine_.data(), bytes_of_rank_[static_cast<size_t>(transport_.rank())]};
-  const std::span<std::byte> all = std::as_writable_bytes(std::span(whole, num_rows * num_tokens_));
-  Status status = to_front_only ? transport_.Gather(0, mine, is_front ? all : std::span<std::byte>(), bytes_of_rank_)
-                                : transport_.AllGather(mine, all, bytes_of_rank_);
+  const std::span<std::byte> all = std::as_writable_bytes(std::span(whole, is_front ? matrix.rows * num_tokens_ : 0));
+  Status status = transport_.Gather(0, {mine_.data(), bytes_of_member_[rank]}, all, bytes_of_member_);
   if (!status.ok()) return status;
-  if (num_tokens_ > 1 && (is_front || !to_front_only)) {
-    pool_.Run(num_ranks, [&](size_t rank, size_t) {
-      const MatrixRows rows = RowsOfPart(num_rows, rank, num_ranks);
-      const float* from = whole + rows.begin * num_tokens_;
-      for (size_t token = 0; token < num_tokens_; ++token) {
-        std::copy_n(from + token * rows.size(), rows.size(), out + token * num_rows + rows.begin);
-      }
-    });
-  }
+  if (num_tokens_ > 1 && is_front) Interleave(whole, matrix.rows, num_ranks, out);
   gather_seconds_ += NowSeconds() - start;
   return Status();
+}
+
+// The members' pieces arrive one after the other; with one token that is the row itself.
+Status ShardedProduct::GatherRows(size_t num_rows, float* out) {
+  const double start = NowSeconds();
+  bytes_of_member_.clear();
+  for (size_t member = 0; member < num_members(); ++member) {
+    bytes_of_member_.push_back(RowsOfPart(num_rows, member, num_members()).size() * num_tokens_ * sizeof(float));
+  }
+  float* whole = num_tokens_ == 1 ? out : gathered_.as<float>();
+  Status status =
+      transport_.AllGatherAmong(ranks_, {mine_.data(), bytes_of_member_[me_]},
+                                std::as_writable_bytes(std::span(whole, num_rows * num_tokens_)), bytes_of_member_);
+  if (!status.ok()) return status;
+  if (num_tokens_ > 1) Interleave(whole, num_rows, num_members(), out);
+  gather_seconds_ += NowSeconds() - start;
+  return Status();
+}
+
+void ShardedProduct::Interleave(const float* parts, size_t num_rows, size_t num_parts, float* out) {
+  pool_.Run(num_parts, [&](size_t part, size_t) {
+    const MatrixRows rows = RowsOfPart(num_rows, part, num_parts);
+    const float* from = parts + rows.begin * num_tokens_;
+    for (size_t token = 0; token < num_tokens_; ++token) {
+      std::copy_n(from + token * rows.size(), rows.size(), out + token * num_rows + rows.begin);
+    }
+  });
+}
+
+// ---- Gate, up and down
+
+Status ShardedProduct::FeedForward(const WeightMatrix& gate, const WeightMatrix& up, const WeightMatrix& down,
+                                   DownDivision division, float* out) {
+  if (num_members() == 1 || division == DownDivision::kRows) return FeedForwardByRows(gate, up, down, out);
+  return FeedForwardByColumns(gate, up, down, division == DownDivision::kColumnsInOneHop, out);
+}
+
+Status ShardedProduct::FeedForwardByRows(const WeightMatrix& gate, const WeightMatrix& up, const WeightMatrix& down,
+                                         float* out) {
+  if (Status status = inner_.Grow(num_tokens_ * gate.rows * sizeof(float), "the rows of gate and up"); !status.ok())
+    return status;
+  const MatrixRows mine = Mine(gate.rows);
+  const bool is_whole = num_members() == 1;
+  MultiplyGated(gate, up, mine, is_whole ? inner_.as<float>() : mine_.as<float>(), mine.size());
+  if (!is_whole) {
+    if (Status status = GatherRows(gate.rows, inner_.as<float>()); !status.ok()) return status;
+  }
+  SetInput({&down, 1}, inner_.as<float>(), num_tokens_);
+  return Multiply({&down, 1}, out);
+}
+
+Status ShardedProduct::FeedForwardByColumns(const WeightMatrix& gate, const WeightMatrix& up, const WeightMatrix& down,
+                                            bool in_one_hop, float* out) {
+  const size_t num_segments = NumSegments(down.columns);
+  const SegmentRange segments = SegmentsOfPart(num_segments, me_, num_members());
+  const size_t columns = NumColumns(down.columns, segments);
+  const size_t first = segments.begin * kSegmentColumns;
+  if (Status status = inner_.Grow(num_tokens_ * columns * sizeof(float), "the rows of gate and up"); !status.ok())
+    return status;
+  if (columns != 0) {
+    MultiplyGated(gate, up, {first, first + columns}, inner_.as<float>(), columns);
+    SetInputColumns({&down, 1}, inner_.as<float>(), num_tokens_, columns);
+  }
+  rows_of_member_.clear();
+  for (size_t member = 0; member < num_members(); ++member) {
+    rows_of_member_.push_back(in_one_hop ? MatrixRows{0, down.rows} : RowsOfPart(down.rows, member, num_members()));
+  }
+  const float* sums = nullptr;
+  if (Status status = ExchangePartialSums(down, sums); !status.ok()) return status;
+  const size_t size = rows_of_member_[me_].size() * num_tokens_;
+  std::copy_n(sums, size, in_one_hop ? out : mine_.as<float>());
+  return in_one_hop ? Status() : GatherRows(down.rows, out);
+}
+
+// This rank's segments give partial sums of the rows that each member is to have, at [member][node][token][row] (once
+// for all where every member gets all rows); what it gets is [node of any member][token][row], in order of segments.
+Status ShardedProduct::ExchangePartialSums(const WeightMatrix& down, const float*& sums) {
+  const MatrixRows my_rows = rows_of_member_[me_];
+  const bool all_get_all = my_rows.size() == down.rows;
+  const size_t node_floats = my_rows.size() * num_tokens_;
+  ListNodes(NumSegments(down.columns));
+  const size_t my_nodes = first_node_[me_ + 1] - first_node_[me_];
+  Status status = received_.Grow(nodes_.size() * node_floats * sizeof(float), "the partial sums of a product");
+  if (status.ok() && !all_get_all)
+    status = sent_.Grow(my_nodes * down.rows * num_tokens_ * sizeof(float), "the partial sums of a product");
+  if (!status.ok()) return status;
+  float* received = received_.as<float>();
+  const Result<WeightColumns> columns = MyColumns(down);
+  if (!columns.ok()) return columns.status();
+  MultiplyMyColumns(*columns, my_nodes, all_get_all, received + first_node_[me_] * node_floats);
+
+  const double start = NowSeconds();
+  sends_.clear();
+  receives_.clear();
+  for (size_t i = 1; i < num_members(); ++i) {
+    const size_t member = (me_ + i) % num_members();
+    const size_t bytes = (first_node_[member + 1] - first_node_[member]) * node_floats * sizeof(float);
+    float* to = received + first_node_[member] * node_floats;
+    if (bytes != 0) receives_.push_back({ranks_[member], reinterpret_cast<std::byte*>(to), bytes});
+    const size_t sent_floats = my_nodes * num_tokens_ * rows_of_member_[member].size();
+    const float* from = all_get_all ? received + first_node_[me_] * node_floats
+                                    : sent_.as<float>() + my_nodes * num_tokens_ * rows_of_member_[member].begin;
+    if (sent_floats != 0) {
+      sends_.push_back({ranks_[member], reinterpret_cast<const std::byte*>(from), sent_floats * sizeof(float)});
+    }
+  }
+  if (Status exchanged = transport_.Exchange(sends_, receives_); !exchanged.ok()) return exchanged;
+  gather_seconds_ += NowSeconds() - start;
+  FoldNodes(node_floats);
+  sums = received;
+  return Status();
+}
+
+void ShardedProduct::ListNodes(size_t num_segments) {
+  if (num_segments == num_segments_) return;
+  num_segments_ = num_segments;
+  nodes_.clear();
+  first_node_.clear();
+  for (size_t member = 0; member < num_members(); ++member) {
+    first_node_.push_back(nodes_.size());
+    const SegmentForest forest(num_segments, SegmentsOfPart(num_segments, member, num_members()));
+    nodes_.insert(nodes_.end(), forest.nodes().begin(), forest.nodes().end());
+  }
+  first_node_.push_back(nodes_.size());
+  merges_ = MergesOf(num_segments, nodes_);
+}
+
+Result<WeightColumns> ShardedProduct::MyColumns(const WeightMatrix& down) {
+  const SegmentRange segments = SegmentsOfPart(NumSegments(down.columns), me_, num_members());
+  if (num_tokens_ >= kFewTokens || segments.empty()) return ColumnsOf(down, segments);
+  const auto key = std::tuple(down.data, segments.begin, segments.end);
+  const auto found = copied_.find(key);
+  if (found != copied_.end()) return found->second;
+  Result<WeightColumns> copy = copies_.Get(down, segments);
+  if (copy.ok()) copied_.emplace(key, *copy);
+  return copy;
+}
+
+// Over the threads. `mine` is where this rank's own rows go; the others' to sent_.
+void ShardedProduct::MultiplyMyColumns(const WeightColumns& down, size_t num_nodes, bool all_get_all, float* mine) {
+  if (num_nodes == 0) return;
+  const size_t num_parts = all_get_all ? 1 : num_members();
+  const size_t num_tasks = NumTasks(down.matrix.rows, num_tokens_, pool_.num_threads());
+  const size_t tasks_per_part = std::max<size_t>(1, (num_tasks + num_parts - 1) / num_parts);
+  pool_.Run(num_parts * tasks_per_part, [&](size_t task, size_t thread) {
+    const size_t part = task / tasks_per_part;
+    const MatrixRows rows = rows_of_member_[part];
+    const MatrixRows here = RowsOfPart(rows.size(), task % tasks_per_part, tasks_per_part);
+    if (here.size() == 0) return;
+    const bool is_mine = all_get_all || part == me_;
+    float* out = is_mine ? mine : sent_.as<float>() + num_nodes * num_tokens_ * rows.begin;
+    MultiplyColumns(down, rows.begin + here.begin, here.size(), InputOf(down.matrix), out + here.begin, rows.size(),
+                    num_tokens_ * rows.size(), scratch_.data() + thread * scratch_bytes_per_thread_);
+  });
+}
+
+void ShardedProduct::FoldNodes(size_t size) {
+  constexpr size_t kTaskFloats = 8192;
+  pool_.Run((size + kTaskFloats - 1) / kTaskFloats, [&](size_t task, size_t) {
+    const size_t first = task * kTaskFloats;
+    FoldColumnParts(merges_, std::min(kTaskFloats, size - first), received_.as<float>() + first, size);
+  });
 }
 
 double ShardedProduct::TakeGatherSeconds() { return std::exchange(gather_seconds_, 0); }

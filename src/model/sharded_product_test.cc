@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -42,13 +43,14 @@ std::vector<float> Plain(std::span<const WeightMatrix> parts, std::span<const fl
   size_t num_rows = 0;
   for (const WeightMatrix& part : parts) num_rows += part.rows;
   std::vector<float> out(num_tokens * num_rows);
+  const size_t columns = parts.front().columns;
   AlignedBuffer scratch;
-  EXPECT_TRUE(scratch.Grow(MultiplyScratchBytes(kColumns), "scratch").ok());
+  EXPECT_TRUE(scratch.Grow(MultiplyScratchBytes(columns), "scratch").ok());
   Activations input;
-  EXPECT_TRUE(input.Grow(num_tokens, kColumns).ok());
+  EXPECT_TRUE(input.Grow(num_tokens, columns).ok());
   size_t first = 0;
   for (const WeightMatrix& part : parts) {
-    input.Set(FormOf(part.type), x.data(), num_tokens, kColumns);
+    input.Set(FormOf(part.type), x.data(), num_tokens, columns);
     MultiplyRows(part, 0, part.rows, input, out.data() + first, num_rows, scratch.data());
     first += part.rows;
   }
@@ -74,11 +76,12 @@ std::vector<Case> Cases() {
 
 // Calls function(product, is_front) on each rank.
 template <typename Function>
-void RunCase(const Case& c, size_t max_rows, const Function& function) {
+void RunCase(const Case& c, size_t max_rows, size_t max_columns, const Function& function) {
+  ColumnCopies copies;
   const Status status = RunInProcess(c.num_ranks, {}, [&](Communicator& communicator) {
     ThreadPool pool(c.num_threads);
-    ShardedProduct product(*StateOf(communicator).transport, pool);
-    if (Status grown = product.Grow(32, max_rows, kColumns); !grown.ok()) return grown;
+    ShardedProduct product(*StateOf(communicator).transport, pool, copies);
+    if (Status grown = product.Grow(32, max_rows, max_columns); !grown.ok()) return grown;
     return function(product, communicator.rank() == 0);
   });
   ASSERT_TRUE(status.ok()) << status.message();
@@ -99,7 +102,7 @@ TEST(ShardedProductTest, AStackHasTheBitsOfItsParts) {
     for (const Case& c : Cases()) {
       const std::vector<float> x = RandomTokens(c.num_tokens, 5);
       const std::vector<float> wanted = Plain(parts, x, c.num_tokens);
-      RunCase(c, 104, [&](ShardedProduct& product, bool /*is_front*/) {
+      RunCase(c, 104, kColumns, [&](ShardedProduct& product, bool /*is_front*/) {
         std::vector<float> out(wanted.size());
         product.SetInput(parts, x.data(), c.num_tokens);
         Status status = product.Multiply(parts, out.data());
@@ -110,24 +113,69 @@ TEST(ShardedProductTest, AStackHasTheBitsOfItsParts) {
   }
 }
 
-TEST(ShardedProductTest, AGatedProductIsSwiGluOfTwo) {
-  for (const size_t num_rows : {7, 40, 600}) {  // 600: more than a task of one thread holds
-    const Matrix gate(WeightType::kQ4_0, num_rows, 6);
-    const Matrix up(WeightType::kQ8_0, num_rows, 7);
-    for (const Case& c : Cases()) {
-      const std::vector<float> x = RandomTokens(c.num_tokens, 8);
-      std::vector<float> wanted = Plain({&gate.weights, 1}, x, c.num_tokens);
-      const std::vector<float> ups = Plain({&up.weights, 1}, x, c.num_tokens);
-      SwiGlu(wanted.data(), ups.data(), wanted.size(), wanted.data());
-      RunCase(c, num_rows, [&](ShardedProduct& product, bool /*is_front*/) {
-        std::vector<float> out(wanted.size());
-        product.SetInput(std::array{gate.weights, up.weights}, x.data(), c.num_tokens);
-        Status status = product.MultiplyGated(gate.weights, up.weights, out.data());
-        EXPECT_TRUE(SameBits(out, wanted)) << NameOf(c) << ", " << num_rows << " rows";
-        return status;
-      });
+constexpr std::array kDownDivisions = {DownDivision::kColumnsInOneHop, DownDivision::kColumnsInTwoHops,
+                                       DownDivision::kRows};
+
+// Numbers of segments below, at and above the number of ranks; a last segment that is short; tasks of several pieces.
+TEST(ShardedProductTest, AFeedForwardHasTheBitsOfItsProducts) {
+  for (const size_t inner : {32, 608, 1312}) {
+    const Matrix gate(WeightType::kQ4_0, inner, 6);
+    const Matrix up(WeightType::kQ8_0, inner, 7);
+    for (const WeightType type : {WeightType::kQ4_1, WeightType::kF16}) {
+      const std::vector<std::byte> bytes = RandomWeights(type, 40, inner, 15);
+      const WeightMatrix down = {.type = type, .rows = 40, .columns = inner, .data = bytes.data()};
+      for (const Case& c : Cases()) {
+        if (c.num_threads == 2 || c.num_tokens == 2) continue;
+        const std::vector<float> x = RandomTokens(c.num_tokens, 8);
+        std::vector<float> gated = Plain({&gate.weights, 1}, x, c.num_tokens);
+        const std::vector<float> ups = Plain({&up.weights, 1}, x, c.num_tokens);
+        SwiGlu(gated.data(), ups.data(), gated.size(), gated.data());
+        const std::vector<float> wanted = Plain({&down, 1}, gated, c.num_tokens);
+        for (const DownDivision division : kDownDivisions) {
+          RunCase(c, std::max(inner, kColumns), std::max(inner, kColumns),
+                  [&](ShardedProduct& product, bool /*is_front*/) {
+                    std::vector<float> out(wanted.size());
+                    product.SetInput(std::array{gate.weights, up.weights}, x.data(), c.num_tokens);
+                    Status status = product.FeedForward(gate.weights, up.weights, down, division, out.data());
+                    EXPECT_TRUE(SameBits(out, wanted)) << NameOf(c) << ", " << inner << " inside";
+                    return status;
+                  });
+        }
+      }
     }
   }
+}
+
+TEST(ShardedProductTest, GroupsOfRanksMultiplyByThemselves) {
+  const Matrix gate(WeightType::kQ4_0, 608, 6);
+  const std::vector<std::byte> bytes = RandomWeights(WeightType::kQ8_0, 40, 608, 15);
+  const WeightMatrix down = {.type = WeightType::kQ8_0, .rows = 40, .columns = 608, .data = bytes.data()};
+  const std::vector<std::vector<int>> groups = {{4, 0, 2}, {1}, {3, 5}};
+  ColumnCopies copies;
+  const Status status = RunInProcess(6, {}, [&](Communicator& communicator) {
+    const auto mine = std::ranges::find_if(groups, [&](const std::vector<int>& group) {
+      return std::ranges::find(group, communicator.rank()) != group.end();
+    });
+    // Each group has tokens of its own, and another number of them.
+    const auto num_tokens = static_cast<size_t>(mine - groups.begin()) + 1;
+    const std::vector<float> x = RandomTokens(num_tokens, num_tokens);
+    std::vector<float> gated = Plain({&gate.weights, 1}, x, num_tokens);
+    SwiGlu(gated.data(), gated.data(), gated.size(), gated.data());
+    const std::vector<float> wanted = Plain({&down, 1}, gated, num_tokens);
+    ThreadPool pool(1);
+    ShardedProduct product(*StateOf(communicator).transport, pool, copies);
+    if (Status grown = product.Grow(4, 608, 608); !grown.ok()) return grown;
+    product.SetGroup(*mine);
+    for (const DownDivision division : kDownDivisions) {
+      std::vector<float> out(wanted.size());
+      product.SetInput({&gate.weights, 1}, x.data(), num_tokens);
+      Status multiplied = product.FeedForward(gate.weights, gate.weights, down, division, out.data());
+      if (!multiplied.ok()) return multiplied;
+      EXPECT_TRUE(SameBits(out, wanted)) << "rank " << communicator.rank();
+    }
+    return Status();
+  });
+  ASSERT_TRUE(status.ok()) << status.message();
 }
 
 // Of more rows than Grow was told of: the vocabulary.
@@ -136,7 +184,7 @@ TEST(ShardedProductTest, OnlyTheFrontGetsWhatIsForTheFront) {
   for (const Case& c : Cases()) {
     const std::vector<float> x = RandomTokens(c.num_tokens, 10);
     const std::vector<float> wanted = Plain({&matrix.weights, 1}, x, c.num_tokens);
-    RunCase(c, 16, [&](ShardedProduct& product, bool is_front) {
+    RunCase(c, 16, kColumns, [&](ShardedProduct& product, bool is_front) {
       std::vector<float> out(is_front ? wanted.size() : 0);
       product.SetInput({&matrix.weights, 1}, x.data(), c.num_tokens);
       Status status = product.MultiplyToFront(matrix.weights, is_front ? out.data() : nullptr);
@@ -157,9 +205,10 @@ TEST(ShardedProductTest, EveryWeightTypeOnThreeRanks) {
     std::vector<std::vector<float>> of_ranks;
     for (const int64_t num_ranks : {1, 3}) {
       std::vector<float> out(3 * 50);
+      ColumnCopies copies;
       const Status status = RunInProcess(num_ranks, {}, [&](Communicator& communicator) {
         ThreadPool pool(2);
-        ShardedProduct product(*StateOf(communicator).transport, pool);
+        ShardedProduct product(*StateOf(communicator).transport, pool, copies);
         if (Status grown = product.Grow(3, 50, columns); !grown.ok()) return grown;
         product.SetInput({&matrix, 1}, x.data(), 3);
         return product.MultiplyToFront(matrix, communicator.rank() == 0 ? out.data() : nullptr);
@@ -174,7 +223,7 @@ TEST(ShardedProductTest, EveryWeightTypeOnThreeRanks) {
 TEST(ShardedProductTest, TellsTheTimeOfGatheringOnce) {
   const Matrix matrix(WeightType::kQ8_0, 64, 13);
   const std::vector<float> x = RandomTokens(1, 14);
-  RunCase({2, 1, 1}, 64, [&](ShardedProduct& product, bool /*is_front*/) {
+  RunCase({2, 1, 1}, 64, kColumns, [&](ShardedProduct& product, bool /*is_front*/) {
     std::vector<float> out(64);
     product.SetInput({&matrix.weights, 1}, x.data(), 1);
     Status status = product.Multiply({&matrix.weights, 1}, out.data());

@@ -10,6 +10,7 @@
 #include "src/attention/agreement.h"
 #include "src/attention/attention_options.h"
 #include "src/attention/communicator_state.h"
+#include "src/base/check.h"
 #include "src/base/clock.h"
 #include "src/base/errors.h"
 #include "src/base/memory.h"
@@ -40,7 +41,9 @@ size_t BytesToReserve(const KvCache& cache, int64_t num_tokens, int64_t max_appe
   // With a window, an append sees window - 1 tokens before it, which begin anywhere in a chunk.
   const int64_t seen = options.window + max_append_tokens + options.tree.chunk_tokens;
   const int64_t held = options.window > 0 ? std::min(num_tokens, seen) : num_tokens;
-  const int64_t pages = OwnedChunks(options.tree, options.slots).CountBefore(NumChunks(options.tree, held));
+  const OwnedChunks owned(options.tree, options.slots);
+  const int64_t num_chunks = NumChunks(options.tree, held);
+  const int64_t pages = held < num_tokens ? owned.MostAmong(num_chunks) : owned.CountBefore(num_chunks);
   const double bytes =
       static_cast<double>(pages) * static_cast<double>(options.num_layers) * static_cast<double>(cache.page_bytes());
   constexpr double kMost = 0x1p62;
@@ -91,16 +94,18 @@ std::string DescribeOptions(const Model& model, const TransformerOptions& option
   constexpr size_t kMaxNameBytes = 60;
   return fmt::format(
       "the model '{}' ({} layers of {} and {}, {} tokens, {} bytes) -b {} -ctk {} -ctv {} --attention {} --slots {} "
-      "--rope-scaling {} --rope-scale {} --rope-freq-base {} --yarn-orig-ctx {} --chunk-tokens {}",
+      "--rope-scaling {} --rope-scale {} --rope-freq-base {} --yarn-orig-ctx {} --chunk-tokens {} --groups {}",
       Printable(config.name, kMaxNameBytes), config.num_layers, config.hidden, config.ffn, config.vocabulary,
       model.bytes_per_token(), options.max_tokens, KvTypeName(options.k_type), KvTypeName(options.v_type),
       options.strategy, options.tree.num_slots, RopeScalingName(rope.scaling), rope.factor, rope.base,
-      rope.original_context, options.tree.chunk_tokens);
+      rope.original_context, options.tree.chunk_tokens, options.num_groups);
 }
 
-// Up to this many queries of one sequence go through the kernel for decoding, which reads keys and values once for all
-// of them and divides its work finely; more go through the one for prompts. Both give the same bits.
-constexpr size_t kMaxDecodeQueries = 4;
+Status CheckGroups(const TransformerOptions& options, int num_ranks) {
+  const int64_t num_groups = options.division ? options.division->num_groups : options.num_groups;
+  if (num_groups >= 0 && num_groups <= num_ranks && !(options.division && num_groups == 0)) return Status();
+  return InvalidArgument("{} groups of ranks: there must be from 1 to {}, the number of ranks", num_groups, num_ranks);
+}
 
 }  // namespace
 
@@ -112,6 +117,7 @@ Result<std::unique_ptr<Transformer>> Transformer::Create(Communicator& communica
   if (wanted.max_tokens < 0 || wanted.max_tokens > kMostTokens) {
     return InvalidArgument("{} tokens per step: it must be from 1 to {}, or 0", wanted.max_tokens, kMostTokens);
   }
+  if (Status status = CheckGroups(wanted, transport.size()); !status.ok()) return status;
   TransformerOptions options = wanted;
   if (options.max_tokens == 0) options.max_tokens = DefaultStepTokens(transport);
   const AttentionOptions attention = AttentionOptionsOf(model->config(), options);
@@ -132,7 +138,7 @@ Transformer::Transformer(Communicator& communicator, std::shared_ptr<const Model
       options_(options),
       communicator_(communicator),
       pool_(num_threads),
-      product_(*StateOf(communicator).transport, pool_),
+      product_(*StateOf(communicator).transport, pool_, model_->column_copies()),
       frequencies_(RopeFrequencies(model_->config().rope)),
       rope_magnitude_(RopeMagnitude(model_->config().rope)) {}
 
@@ -146,13 +152,13 @@ Status Transformer::GrowBuffers() {
   const size_t attending = 2 * (config.q_rows() + config.kv_rows());
   const std::array<std::pair<AlignedBuffer*, size_t>, 5> buffers = {{{&residual_, config.hidden},
                                                                      {&projected_, std::max(qkv, config.hidden)},
-                                                                     {&inside_, std::max(attending, config.ffn)},
+                                                                     {&inside_, attending},
                                                                      {&cosines_, frequencies_.size()},
                                                                      {&sines_, frequencies_.size()}}};
   for (const auto& [buffer, width] : buffers) {
     if (Status status = grow(*buffer, width); !status.ok()) return status;
   }
-  inner_ = q_ = inside_.as<float>();
+  q_ = inside_.as<float>();
   attended_ = q_ + max_tokens * config.q_rows();
   k_ = attended_ + max_tokens * config.q_rows();
   v_ = k_ + max_tokens * config.kv_rows();
@@ -244,6 +250,7 @@ Status Transformer::Step(std::span<const SequenceTokens> batch) {
 
 Status Transformer::RunStep(std::span<const SequenceTokens> batch) {
   const double start = NowSeconds();
+  if (Status status = Divide(batch); !status.ok()) return status;
   Embed(batch);
   for (size_t layer = 0; layer < model_->config().num_layers; ++layer) {
     if (Status status = RunLayer(static_cast<int64_t>(layer), batch); !status.ok()) return status;
@@ -253,22 +260,78 @@ Status Transformer::RunStep(std::span<const SequenceTokens> batch) {
   return Status();
 }
 
+Result<StepDivision> Transformer::DivisionOf(std::span<const SequenceTokens> batch) {
+  if (communicator_.size() == 1) return StepDivision();
+  // Schedules that were asked for by name leave the result on all ranks.
+  const bool can_divide = attention_->strategy().kind != Strategy::Kind::kSchedule;
+  if (options_.division) {
+    StepDivision division = *options_.division;
+    const bool has_tokens_for_all = static_cast<size_t>(division.num_groups) <= num_step_tokens_;
+    division.divides_tokens = division.divides_tokens && division.num_groups > 1 && can_divide && has_tokens_for_all;
+    return division;
+  }
+  if (!planner_) {
+    Result<DivisionPlanner> planner = DivisionPlanner::Create(communicator_, attention_->ownership(), *model_, pool_);
+    if (!planner.ok()) return planner.status();
+    planner_ = std::move(planner).value();
+  }
+  int64_t context = 0;
+  for (const SequenceTokens& part : batch) {
+    context =
+        std::max(context, attention_->cache().num_tokens(0, part.sequence) + static_cast<int64_t>(part.tokens.size()));
+  }
+  const auto num_sequences = static_cast<int64_t>(batch.size());
+  const StepWork work = {
+      .num_sequences = num_sequences,
+      .tokens_per_sequence = (static_cast<int64_t>(num_step_tokens_) + num_sequences - 1) / num_sequences,
+      .context_tokens = context,
+      .kv_type = options_.k_type};
+  DivisionRule rule;
+  if (options_.num_groups > 0) rule.num_groups = static_cast<int>(options_.num_groups);
+  if (!can_divide) rule.divides_tokens = false;
+  Result<StepDivision> division = planner_->DivisionOf(work, rule);
+  // Rounded up, there may have seemed to be more tokens than there are.
+  if (division.ok() && num_step_tokens_ < static_cast<size_t>(division->num_groups)) division->divides_tokens = false;
+  return division;
+}
+
+Status Transformer::Divide(std::span<const SequenceTokens> batch) {
+  queries_.clear();
+  num_step_tokens_ = 0;
+  for (const SequenceTokens& part : batch) {
+    queries_.push_back({part.sequence, static_cast<int64_t>(part.tokens.size())});
+    num_step_tokens_ += part.tokens.size();
+  }
+  const Result<StepDivision> division = DivisionOf(batch);
+  if (!division.ok()) return division.status();
+  division_ = *division;
+  tokens_.Divide(StateOf(communicator_).order, static_cast<int>(communicator_.rank()), division_, queries_);
+  product_.SetGroup(tokens_.group_ranks());
+  num_tokens_ = tokens_.num_of_group();
+  return Status();
+}
+
 // Rows of the embedding, and the angles of the tokens' positions.
 void Transformer::Embed(std::span<const SequenceTokens> batch) {
   const size_t hidden = model_->config().hidden;
   const size_t pairs = frequencies_.size();
-  num_tokens_ = 0;
-  queries_.clear();
-  for (const SequenceTokens& part : batch) {
-    const int64_t first_position = attention_->cache().num_tokens(0, part.sequence);
-    queries_.push_back({part.sequence, static_cast<int64_t>(part.tokens.size())});
-    for (size_t i = 0; i < part.tokens.size(); ++i, ++num_tokens_) {
-      DequantizeRow(model_->weights().embedding, static_cast<size_t>(part.tokens[i]),
-                    residual_.as<float>() + num_tokens_ * hidden);
-      RopeAngles(frequencies_, rope_magnitude_, first_position + static_cast<int64_t>(i),
-                 {cosines_.as<float>() + num_tokens_ * pairs, pairs},
-                 {sines_.as<float>() + num_tokens_ * pairs, pairs});
+  const size_t first_of_group = tokens_.first_of_group();
+  size_t first = 0;  // of the run
+  for (const DividedTokens::Run& run : tokens_.runs()) {
+    const SequenceTokens& part = batch[run.part];
+    const int64_t position = attention_->cache().num_tokens(0, part.sequence) + run.first;
+    const size_t end = first + static_cast<size_t>(run.count);
+    const size_t last = std::min(end, first_of_group + num_tokens_);
+    for (size_t token = std::max(first, first_of_group); token < last; ++token) {
+      const size_t row = token - first_of_group;
+      const size_t of_run = token - first;
+      DequantizeRow(model_->weights().embedding,
+                    static_cast<size_t>(part.tokens[static_cast<size_t>(run.first) + of_run]),
+                    residual_.as<float>() + row * hidden);
+      RopeAngles(frequencies_, rope_magnitude_, position + static_cast<int64_t>(of_run),
+                 {cosines_.as<float>() + row * pairs, pairs}, {sines_.as<float>() + row * pairs, pairs});
     }
+    first = end;
   }
 }
 
@@ -284,7 +347,8 @@ Status Transformer::Attend(int64_t layer_idx, const LayerWeights& layer, std::sp
   product_.SetInput(qkv, projected_.as<float>(), num_tokens_);
   if (Status status = product_.Multiply(qkv, projected_.as<float>()); !status.ok()) return status;
   SplitHeads(layer);
-  if (Status status = AttendBatch(layer_idx, batch); !status.ok()) return status;
+  if (Status status = division_.divides_tokens ? AttendDivided(layer_idx) : AttendBatch(layer_idx, batch); !status.ok())
+    return status;
   product_.SetInput({&layer.o, 1}, attended_, num_tokens_);
   if (Status status = product_.Multiply({&layer.o, 1}, projected_.as<float>()); !status.ok()) return status;
   AddToResidual(layer.o_bias);
@@ -295,9 +359,9 @@ Status Transformer::FeedForward(const LayerWeights& layer) {
   Normalize(layer.ffn_norm);
   const std::array<WeightMatrix, 2> gate_and_up = {layer.gate, layer.up};
   product_.SetInput(gate_and_up, projected_.as<float>(), num_tokens_);
-  if (Status status = product_.MultiplyGated(layer.gate, layer.up, inner_); !status.ok()) return status;
-  product_.SetInput({&layer.down, 1}, inner_, num_tokens_);
-  if (Status status = product_.Multiply({&layer.down, 1}, projected_.as<float>()); !status.ok()) return status;
+  if (Status status = product_.FeedForward(layer.gate, layer.up, layer.down, division_.down, projected_.as<float>());
+      !status.ok())
+    return status;
   AddToResidual({});
   return Status();
 }
@@ -362,12 +426,13 @@ Status Transformer::AttendBatch(int64_t layer_idx, std::span<const SequenceToken
   }
   // Runs of short parts together, long ones one by one.
   for (size_t part = 0, token = 0; part < batch.size();) {
-    const bool is_prompt = batch[part].tokens.size() > kMaxDecodeQueries;
+    const auto is_short = [&](size_t i) { return queries_[i].num_queries <= kMaxDecodeQueries; };
+    const bool is_prompt = !is_short(part);
     size_t end = part;
     size_t count = 0;
     do {
       count += batch[end++].tokens.size();
-    } while (!is_prompt && end < batch.size() && batch[end].tokens.size() <= kMaxDecodeQueries);
+    } while (!is_prompt && end < batch.size() && is_short(end));
     const std::span<const float> queries(q_ + token * q_rows, count * q_rows);
     const std::span<float> output(attended_ + token * q_rows, count * q_rows);
     Status status =
@@ -382,7 +447,68 @@ Status Transformer::AttendBatch(int64_t layer_idx, std::span<const SequenceToken
   return Status();
 }
 
+Status Transformer::AttendDivided(int64_t layer_idx) {
+  const size_t q_rows = model_->config().q_rows();
+  const size_t kv_rows = model_->config().kv_rows();
+  const auto rank = static_cast<int>(communicator_.rank());
+  const size_t first = tokens_.first_of(rank) - tokens_.first_of_group();
+  const std::span<float> mine(attended_ + first * q_rows, tokens_.num_of(rank) * q_rows);
+  const TokenVectors vectors = {q_ + first * q_rows, k_ + first * kv_rows, v_ + first * kv_rows};
+  Status status =
+      attention_->AppendAndAttend(layer_idx, queries_, tokens_.runs(), tokens_.first_of_position(), vectors, mine);
+  if (!status.ok()) return status;
+  times_.attention_seconds += attention_->last_step().compute_seconds;
+  times_.merge_seconds += attention_->last_step().merge_seconds;
+  const std::span<const int> members = tokens_.group_ranks();
+  if (members.size() == 1) return Status();
+  const double start = NowSeconds();
+  bytes_of_member_.clear();
+  for (const int member : members) bytes_of_member_.push_back(tokens_.num_of(member) * q_rows * sizeof(float));
+  const auto all = std::as_writable_bytes(std::span(attended_, num_tokens_ * q_rows));
+  status = StateOf(communicator_).transport->AllGatherAmong(members, std::as_bytes(mine), all, bytes_of_member_);
+  times_.gather_seconds += NowSeconds() - start;
+  return status;
+}
+
 // ---- Logits
+
+// Who answers for a token has its residual stream; where every group has all tokens, so has everyone.
+Status Transformer::CollectResidual(std::span<const size_t> wanted) {
+  const size_t hidden = model_->config().hidden;
+  const auto row = [&](size_t place) { return residual_.as<float>() + (place - tokens_.first_of_group()) * hidden; };
+  float* out = projected_.as<float>();
+  if (!division_.divides_tokens) {
+    for (size_t i = 0; i < wanted.size(); ++i) std::copy_n(row(tokens_.PlaceOf(wanted[i])), hidden, out + i * hidden);
+    return Status();
+  }
+  // The ranks' rows one after the other.
+  std::vector<int> rank_of;
+  std::vector<size_t> bytes_of_rank(static_cast<size_t>(communicator_.size()));
+  for (const size_t token : wanted) {
+    rank_of.push_back(tokens_.RankOf(tokens_.PlaceOf(token)));
+    bytes_of_rank[static_cast<size_t>(rank_of.back())] += hidden * sizeof(float);
+  }
+  std::vector<float> mine;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (rank_of[i] != communicator_.rank()) continue;
+    const float* from = row(tokens_.PlaceOf(wanted[i]));
+    mine.insert(mine.end(), from, from + hidden);
+  }
+  std::vector<float> all(wanted.size() * hidden);
+  const double start = NowSeconds();
+  Status status =
+      StateOf(communicator_)
+          .transport->AllGather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), bytes_of_rank);
+  times_.gather_seconds += NowSeconds() - start;
+  if (!status.ok()) return status;
+  std::vector<size_t> next(bytes_of_rank.size());  // row of a rank
+  for (size_t rank = 1; rank < next.size(); ++rank)
+    next[rank] = next[rank - 1] + bytes_of_rank[rank - 1] / (hidden * sizeof(float));
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    std::copy_n(all.data() + next[static_cast<size_t>(rank_of[i])]++ * hidden, hidden, out + i * hidden);
+  }
+  return Status();
+}
 
 Status Transformer::Logits(std::span<const size_t> tokens, std::span<float> logits) {
   const ModelConfig& config = model_->config();
@@ -395,17 +521,21 @@ Status Transformer::Logits(std::span<const size_t> tokens, std::span<float> logi
                            tokens.size() * config.vocabulary);
   }
   for (const size_t token : tokens) {
-    if (token >= num_tokens_) return InvalidArgument("the last step had {} tokens: no number {}", num_tokens_, token);
+    if (token >= num_step_tokens_)
+      return InvalidArgument("the last step had {} tokens: no number {}", num_step_tokens_, token);
   }
   if (!in_step_) return Failed("an earlier step failed half-way: the ranks are out of step");
   const double start = NowSeconds();
+  Status status = CollectResidual(tokens);
+  in_step_ = status.ok();
+  if (!status.ok()) return status;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    RmsNorm(residual_.as<float>() + tokens[i] * config.hidden, model_->weights().output_norm.data(), config.hidden,
-            config.rms_epsilon, projected_.as<float>() + i * config.hidden);
+    float* row = projected_.as<float>() + i * config.hidden;
+    RmsNorm(row, model_->weights().output_norm.data(), config.hidden, config.rms_epsilon, row);
   }
   const WeightMatrix& output = model_->weights().output;
   product_.SetInput({&output, 1}, projected_.as<float>(), tokens.size());
-  Status status = product_.MultiplyToFront(output, is_front ? logits.data() : nullptr);
+  status = product_.MultiplyToFront(output, is_front ? logits.data() : nullptr);
   in_step_ = status.ok();
   if (!status.ok()) return status;
   times_.gather_seconds += product_.TakeGatherSeconds();

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,8 +28,11 @@
 #include "src/attention/rank_attention.h"
 #include "src/base/aligned_buffer.h"
 #include "src/base/thread_pool.h"
+#include "src/model/division_planner.h"
 #include "src/model/model.h"
 #include "src/model/sharded_product.h"
+#include "src/model/step_tokens.h"
+#include "src/reduction/step_division.h"
 
 namespace pando {
 
@@ -39,6 +43,9 @@ struct TransformerOptions {
   TreeShape tree;
   std::string strategy = "tree";  // AttentionOptions::strategy
   int64_t num_threads = 0;        // of each rank; 0: the machine's cores, shared by the ranks on it
+  // How a step is divided over the ranks (src/reduction/step_division.h).
+  int64_t num_groups = 0;                // 0: as many as the planner finds best, for each kind of step
+  std::optional<StepDivision> division;  // of all steps that have a token for each group; for tests and comparisons
 };
 
 // Tokens that a step adds to the end of a sequence.
@@ -79,6 +86,9 @@ class Transformer {
   // may give none. At most options.max_tokens; perplexity asks in small pieces, for the sake of memory.
   Status Logits(std::span<const size_t> tokens, std::span<float> logits);
 
+  // Of the last step.
+  const StepDivision& division() const { return division_; }
+
   // False once a call failed half-way on this rank.
   bool in_step() const { return in_step_; }
 
@@ -90,6 +100,10 @@ class Transformer {
               size_t num_threads);
 
   Status CheckBatch(std::span<const SequenceTokens> batch);
+  // How a step is divided.
+  Result<StepDivision> DivisionOf(std::span<const SequenceTokens> batch);
+  // Makes division_ that of the step, and lists who does what.
+  Status Divide(std::span<const SequenceTokens> batch);
   // The pages for the batch's tokens in all layers, or none of them on any rank.
   Status TakePages(std::span<const SequenceTokens> batch);
   Status RunStep(std::span<const SequenceTokens> batch);
@@ -102,10 +116,14 @@ class Transformer {
   void SplitHeads(const LayerWeights& layer);
   void SplitHeadsOf(const LayerWeights& layer, size_t token);
   Status AttendBatch(int64_t layer_idx, std::span<const SequenceTokens> batch);
+  // The same where the step's tokens are divided over the groups.
+  Status AttendDivided(int64_t layer_idx);
   // projected_ = rms norm of the residual stream.
   void Normalize(std::span<const float> weight);
   void AddToResidual(std::span<const float> bias);
-  // Runs `function(token)` for all tokens of the step, over the threads where there are many.
+  // The residual stream of some of the batch's tokens, on all ranks, in projected_.
+  Status CollectResidual(std::span<const size_t> wanted);
+  // Runs `function(token)` for all tokens of the group, over the threads where there are many.
   template <typename Function>
   void ForTokens(Function&& function);
 
@@ -118,19 +136,23 @@ class Transformer {
   std::vector<double> frequencies_;
   double rope_magnitude_ = 1;
   bool in_step_ = true;
+  std::optional<DivisionPlanner> planner_;  // once it is needed
 
-  // Of the current step. Shapes with n = tokens of the step.
-  size_t num_tokens_ = 0;
+  // Of the current step. Shapes with n = tokens that this rank's group computes: all of the step, or a part of them.
+  StepDivision division_;
+  size_t num_step_tokens_ = 0;
+  StepTokens tokens_;
+  size_t num_tokens_ = 0;  // n
+  std::vector<size_t> bytes_of_member_;
   std::vector<SequenceQueries> queries_;
   std::vector<int64_t> sequences_;
   AlignedBuffer residual_;   // [n][hidden]
   AlignedBuffer projected_;  // [n][hidden] before a product, then [n][q | k | v] or [n][hidden], which it gave
-  AlignedBuffer inside_;     // of a layer: q_ to attended_ while it attends, then inner_ in their place
+  AlignedBuffer inside_;     // of a layer: q_ to attended_
   float* q_ = nullptr;       // [n][num_heads][head_dim]
   float* k_ = nullptr;       // [n][num_kv_heads][head_dim]
   float* v_ = nullptr;
   float* attended_ = nullptr;  // [n][num_heads][head_dim]
-  float* inner_ = nullptr;     // [n][ffn]
   AlignedBuffer cosines_;      // [n][rope.dims / 2]
   AlignedBuffer sines_;
   TransformerTimes times_;

@@ -1,10 +1,12 @@
 // The same bits of logits, whoever computes which part.
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <array>
 #include <cmath>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/testing/bits.h"
@@ -36,6 +38,63 @@ TEST(TransformerBitsTest, SameBitsForAllRanksThreadsAndSteps) {
         const Division division = {num_ranks, num_threads, step_tokens};
         EXPECT_TRUE(SameBits(LogitsOf(named.model, prompt, division), first)) << NameOf(division);
       }
+    }
+  }
+}
+
+// All numbers of groups of some numbers of ranks, with tokens divided or not and all ways to divide `down`.
+std::vector<Division> Groupings(std::span<const int64_t> rank_counts, int64_t step_tokens) {
+  std::vector<Division> divisions;
+  for (const int64_t num_ranks : rank_counts) {
+    for (int num_groups = 1; num_groups <= num_ranks; ++num_groups) {
+      for (const bool divides_tokens : {false, true}) {
+        const auto down = static_cast<DownDivision>(divisions.size() % 3);
+        const char* strategy = divisions.size() % 4 == 3 ? "ring" : "tree";
+        divisions.push_back({num_ranks, 1, step_tokens, strategy, StepDivision{num_groups, divides_tokens, down}});
+      }
+    }
+  }
+  return divisions;
+}
+
+TEST(TransformerBitsTest, SameBitsForEveryGrouping) {
+  for (const auto& [index, step_tokens] : {std::pair(3, 5), std::pair(7, 64)}) {  // a window; all types of weights
+    const NamedModel& named = Models()[static_cast<size_t>(index)];
+    const std::vector<int32_t> prompt = PromptFor(named, 150);
+    const std::vector<float> first = LogitsOf(named.model, prompt, {});
+    for (const Division& division : Groupings(std::array<int64_t, 7>{2, 3, 4, 5, 6, 7, 8}, step_tokens)) {
+      EXPECT_TRUE(SameBits(LogitsOf(named.model, prompt, division), first)) << named.name << ", " << NameOf(division);
+    }
+  }
+}
+
+// Any model, ranks, groups, threads, steps and strategy.
+RC_GTEST_PROP(TransformerBitsTest, SameBitsForAnyDivision, ()) {
+  const NamedModel& named = Models()[*rc::gen::inRange<size_t>(0, Models().size())];
+  const std::vector<int32_t> prompt = PromptFor(named, *rc::gen::inRange<size_t>(1, 150));
+  const int64_t num_ranks = *rc::gen::inRange(1, 9);
+  const int64_t num_threads = *rc::gen::inRange(1, 4);
+  const int64_t step_tokens = *rc::gen::inRange(1, 100);
+  const std::string strategy = *rc::gen::element("tree", "tree", "ring", "direct");
+  const StepDivision step = {*rc::gen::inRange(1, static_cast<int>(num_ranks) + 1), *rc::gen::arbitrary<bool>(),
+                             static_cast<DownDivision>(*rc::gen::inRange(0, 3))};
+  const Division division = {num_ranks, num_threads, step_tokens, strategy, step};
+  RC_LOG() << named.name << ", " << prompt.size() << " tokens, " << NameOf(division);
+  RC_ASSERT(SameBits(LogitsOf(named.model, prompt, division), LogitsOf(named.model, prompt, {})));
+}
+
+TEST(TransformerBitsTest, SameBitsForGroupsOfManyRanks) {
+  const NamedModel& named = Models()[7];
+  const std::vector<int32_t> prompt = PromptFor(named, 70);
+  const std::vector<float> first = LogitsOf(named.model, prompt, {.num_slots = 64});
+  int next = 0;
+  for (const auto& [num_ranks, group_counts] :
+       {std::pair(12, std::vector{1, 2, 3, 4, 5, 6, 12}), std::pair(16, std::vector{1, 2, 3, 4, 8, 16}),
+        std::pair(64, std::vector{1, 8, 64})}) {
+    for (const int num_groups : group_counts) {
+      const auto down = static_cast<DownDivision>(next++ % 3);
+      const Division division = {num_ranks, 1, 70, "tree", StepDivision{num_groups, num_groups > 1, down}, 64};
+      EXPECT_TRUE(SameBits(LogitsOf(named.model, prompt, division), first)) << NameOf(division);
     }
   }
 }
@@ -102,8 +161,9 @@ TEST(TransformerBitsTest, SameBitsAloneOrInABatch) {
     const NamedModel& named = Models()[index];
     const size_t vocabulary = named.model->config().vocabulary;
     const std::array<size_t, 4> lengths = {1, 67, 20, 3};
-    for (const int64_t num_ranks : {1, 3}) {
-      const Division division = {num_ranks, 2, 128};
+    for (const StepDivision& groups : {StepDivision{1}, StepDivision{3, true}, StepDivision{2, true}}) {
+      const int64_t num_ranks = groups.num_groups == 1 ? 1 : 3;
+      const Division division = {num_ranks, 2, 128, "tree", groups};
       std::array<std::vector<float>, 4> of_batch;
       RunOnRanks(named.model, division, KvType::kF16, [&](Transformer& transformer, bool is_front) -> Status {
         std::array<std::vector<int32_t>, 4> prompts;
@@ -134,7 +194,7 @@ TEST(TransformerBitsTest, SameBitsAloneOrInABatch) {
       });
       for (size_t i = 0; i < 4; ++i) {
         EXPECT_TRUE(SameBits(of_batch[i], LogitsOf(named.model, RandomPrompt(lengths[i], vocabulary, i), {})))
-            << named.name << ", sequence " << i << " on " << num_ranks << " ranks";
+            << named.name << ", sequence " << i << " on " << NameOf(division);
       }
     }
   }

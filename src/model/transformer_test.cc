@@ -19,6 +19,7 @@
 namespace pando {
 namespace {
 
+using test_support::Division;
 using test_support::Feed;
 using test_support::LogitsOf;
 using test_support::Models;
@@ -259,7 +260,8 @@ TEST(TransformerTest, AContextBeyondMemoryIsSaidOnAllRanks) {
 }
 
 TEST(TransformerTest, TakesTimesOnce) {
-  RunOnRanks(Models()[0].model, {.num_ranks = 2}, KvType::kF16, [&](Transformer& transformer, bool is_front) -> Status {
+  const Division one_group = {.num_ranks = 2, .step = StepDivision()};
+  RunOnRanks(Models()[0].model, one_group, KvType::kF16, [&](Transformer& transformer, bool is_front) -> Status {
     Feed feed(transformer, is_front);
     if (Status status = feed.Add(RandomPrompt(40, 101, 3), 64); !status.ok()) return status;
     const TransformerTimes times = transformer.TakeTimes();

@@ -29,9 +29,10 @@ TransformerOptions OptionsOf(const Division& division, KvType kv_type) {
   return {.max_tokens = std::max<int64_t>(8, division.step_tokens),
           .k_type = kv_type,
           .v_type = kv_type,
-          .tree = {.num_slots = 8, .chunk_tokens = 16},
+          .tree = {.num_slots = division.num_slots, .chunk_tokens = 16},
           .strategy = division.strategy,
-          .num_threads = division.num_threads};
+          .num_threads = division.num_threads,
+          .division = division.step};
 }
 
 }  // namespace
@@ -68,8 +69,10 @@ const std::vector<NamedModel>& Models() {
 }
 
 std::string NameOf(const Division& division) {
-  return fmt::format("{} ranks, {} threads, steps of {}, {}", division.num_ranks, division.num_threads,
-                     division.step_tokens, division.strategy);
+  const StepDivision step = division.step.value_or(StepDivision());
+  return fmt::format("{} ranks, {} threads, steps of {}, {}, {} groups{}, down {}", division.num_ranks,
+                     division.num_threads, division.step_tokens, division.strategy, step.num_groups,
+                     step.divides_tokens ? " with tokens of their own" : "", static_cast<int>(step.down));
 }
 
 void RunOnRanks(const std::shared_ptr<const Model>& model, const Division& division, KvType kv_type,

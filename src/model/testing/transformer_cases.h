@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ struct Division {
   int64_t num_threads = 1;
   int64_t step_tokens = 64;
   std::string strategy = "tree";
+  std::optional<StepDivision> step = {};
+  int64_t num_slots = 8;  // part of what the bits depend on
 };
 
 std::string NameOf(const Division& division);

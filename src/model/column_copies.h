@@ -1,0 +1,36 @@
+// ColumnCopies: ranges of a model's columns, copied together for those who read few tokens' products from them: pieces
+// of rows that lie apart are read slowly (src/kernels/matmul.h). All ranks of a process share the copies, so many
+// groups on one machine copy no more than one of them. Kept until the model goes.
+//
+//   Result<WeightColumns> columns = model.column_copies().Get(layer.down, segments);      // from any thread
+#ifndef PANDO_SRC_MODEL_COLUMN_COPIES_H_
+#define PANDO_SRC_MODEL_COLUMN_COPIES_H_
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "pando/status.h"
+#include "src/base/aligned_buffer.h"
+#include "src/kernels/matmul.h"
+#include "src/kernels/segment_tree.h"
+
+namespace pando {
+
+class ColumnCopies {
+ public:
+  // Copied now if it is the first time.
+  Result<WeightColumns> Get(const WeightMatrix& matrix, SegmentRange segments);
+
+  size_t num_bytes() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::tuple<const std::byte*, size_t, size_t>, AlignedBuffer> copies_;  // by matrix and segments
+  size_t num_bytes_ = 0;
+};
+
+}  // namespace pando
+
+#endif  // PANDO_SRC_MODEL_COLUMN_COPIES_H_

@@ -1,0 +1,183 @@
+#include "src/model/division_planner.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include "src/attention/communicator_state.h"
+#include "src/base/aligned_buffer.h"
+#include "src/base/clock.h"
+#include "src/base/memory.h"
+#include "src/kernels/matmul.h"
+#include "src/model/row_split.h"
+
+namespace pando {
+namespace {
+
+double Bytes(const WeightMatrix& matrix) { return static_cast<double>(matrix.rows * matrix.row_bytes()); }
+
+// Multiplies matrices with a few tokens on all threads.
+class ProductProbe {
+ public:
+  explicit ProductProbe(ThreadPool& pool) : pool_(pool) {}
+
+  Status Prepare(size_t num_tokens, size_t max_columns, size_t max_rows) {
+    x_.resize(max_columns);
+    for (size_t i = 0; i < max_columns; ++i) x_[i] = static_cast<float>(i % 17) - 8.0f;
+    scratch_bytes_ = (MultiplyScratchBytes(max_columns) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+    Status status = input_.Grow(num_tokens, max_columns);
+    if (status.ok()) status = scratch_.Grow(scratch_bytes_ * pool_.num_threads(), "measuring the speed of a rank");
+    if (status.ok()) status = out_.Grow(num_tokens * max_rows * sizeof(float), "measuring the speed of a rank");
+    num_tokens_ = num_tokens;
+    return status;
+  }
+
+  void Multiply(const WeightMatrix& matrix) {
+    input_.Reset(FormOf(matrix.type), num_tokens_, matrix.columns);
+    for (size_t token = 0; token < num_tokens_; ++token) input_.SetTokens(token, 1, x_.data(), matrix.columns);
+    pool_.Run(pool_.num_threads(), [&](size_t task, size_t thread) {
+      const MatrixRows rows = RowsOfPart(matrix.rows, task, pool_.num_threads());
+      MultiplyRows(matrix, rows.begin, rows.size(), input_, out_.as<float>() + rows.begin, matrix.rows,
+                   scratch_.data() + thread * scratch_bytes_);
+    });
+  }
+
+ private:
+  ThreadPool& pool_;
+  std::vector<float> x_;  // of every token
+  size_t num_tokens_ = 0;
+  Activations input_;
+  AlignedBuffer scratch_;
+  size_t scratch_bytes_ = 0;
+  AlignedBuffer out_;
+};
+
+// The weights that are read to measure: not so few that a cache has them from the pass before, nor so many that it
+// takes long.
+std::vector<WeightMatrix> ProbedMatrices(const Model& model, double max_bytes) {
+  std::vector<WeightMatrix> matrices;
+  double bytes = 0;
+  for (const LayerWeights& layer : model.weights().layers) {
+    for (const WeightMatrix* matrix : {&layer.gate, &layer.up, &layer.down}) {
+      matrices.push_back(*matrix);
+      bytes += Bytes(*matrix);
+      if (bytes >= max_bytes) return matrices;
+    }
+  }
+  return matrices;
+}
+
+// Of this rank, while all others do the same.
+Result<DeviceModel> MeasureRank(Transport& transport, const Model& model, ThreadPool& pool) {
+  constexpr double kReadBytes = 64e6;
+  constexpr double kMultiplyBytes = 2e6;
+  constexpr size_t kPromptTokens = 32;
+  const ModelConfig& config = model.config();
+  const size_t max_columns = std::max(config.hidden, config.ffn);
+  DeviceModel device = {.memory_bytes = static_cast<double>(AvailableMemoryBytes())};
+  const auto timed = [&](size_t num_tokens, double max_bytes, double& bytes, double& flops) -> Result<double> {
+    ProductProbe probe(pool);
+    if (Status status = probe.Prepare(num_tokens, max_columns, max_columns); !status.ok()) return status;
+    const std::vector<WeightMatrix> matrices = ProbedMatrices(model, max_bytes);
+    double best = std::numeric_limits<double>::infinity();
+    constexpr int kPasses = 3;  // the first may find the file on a disk
+    for (int pass = 0; pass < kPasses; ++pass) {
+      if (Status status = transport.Barrier(); !status.ok()) return status;
+      const double start = NowSeconds();
+      for (const WeightMatrix& matrix : matrices) probe.Multiply(matrix);
+      best = std::min(best, NowSeconds() - start);
+    }
+    bytes = flops = 0;
+    for (const WeightMatrix& matrix : matrices) {
+      bytes += Bytes(matrix);
+      flops += 2.0 * static_cast<double>(matrix.rows * matrix.columns * num_tokens);
+    }
+    return best;
+  };
+  double bytes = 0;
+  double flops = 0;
+  const Result<double> reading = timed(1, kReadBytes, bytes, flops);
+  if (!reading.ok()) return reading.status();
+  device.memory_bytes_per_second = bytes / *reading;
+  const Result<double> multiplying = timed(kPromptTokens, kMultiplyBytes, bytes, flops);
+  if (!multiplying.ok()) return multiplying.status();
+  device.flops_per_second = flops / *multiplying;
+  return device;
+}
+
+// The slowest rank is waited for, so its figures count.
+Result<DeviceModel> SlowestRank(Transport& transport, const DeviceModel& mine) {
+  std::vector<DeviceModel> all(static_cast<size_t>(transport.size()));
+  const Status status = transport.AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  if (!status.ok()) return status;
+  DeviceModel slowest = all[0];
+  for (const DeviceModel& rank : all) {
+    slowest.memory_bytes = std::min(slowest.memory_bytes, rank.memory_bytes);
+    slowest.memory_bytes_per_second = std::min(slowest.memory_bytes_per_second, rank.memory_bytes_per_second);
+    slowest.flops_per_second = std::min(slowest.flops_per_second, rank.flops_per_second);
+  }
+  return slowest;
+}
+
+}  // namespace
+
+ModelShape ShapeOf(const Model& model) {
+  const ModelConfig& config = model.config();
+  const ModelWeights& weights = model.weights();
+  ModelShape shape = {.name = config.name,
+                      .num_layers = static_cast<int64_t>(config.num_layers),
+                      .hidden_size = static_cast<int64_t>(config.hidden),
+                      .num_heads = static_cast<int64_t>(config.num_heads),
+                      .num_kv_heads = static_cast<int64_t>(config.num_kv_heads),
+                      .head_dim = static_cast<int64_t>(config.head_dim),
+                      .ffn_size = static_cast<int64_t>(config.ffn),
+                      .vocab_size = static_cast<int64_t>(config.vocabulary),
+                      .window = config.window.value_or(0)};
+  for (const LayerWeights& layer : weights.layers) {
+    shape.weights.qkv += Bytes(layer.q) + Bytes(layer.k) + Bytes(layer.v);
+    shape.weights.o += Bytes(layer.o);
+    shape.weights.gate_up += Bytes(layer.gate) + Bytes(layer.up);
+    shape.weights.down += Bytes(layer.down);
+  }
+  shape.weights.embedding = Bytes(weights.embedding);
+  if (weights.output.data != weights.embedding.data) shape.weights.output = Bytes(weights.output);
+  return shape;
+}
+
+DivisionPlanner::DivisionPlanner(CostModel costs, DeviceModel device, ModelShape shape, bool has_allreduce)
+    : costs_(std::move(costs)), device_(device), shape_(std::move(shape)), has_allreduce_(has_allreduce) {}
+
+Result<DivisionPlanner> DivisionPlanner::Create(Communicator& communicator, std::span<const SlotRange> ownership,
+                                                const Model& model, ThreadPool& pool) {
+  Transport& transport = *StateOf(communicator).transport;
+  Result<CostModel> costs = MeasuredCosts(communicator, {ownership.begin(), ownership.end()});
+  if (!costs.ok()) return costs.status();
+  const Result<DeviceModel> mine = MeasureRank(transport, model, pool);
+  if (!mine.ok()) return mine.status();
+  const Result<DeviceModel> device = SlowestRank(transport, *mine);
+  if (!device.ok()) return device.status();
+  return DivisionPlanner(std::move(costs).value(), *device, ShapeOf(model), transport.name() == "mpi");
+}
+
+Result<StepDivision> DivisionPlanner::DivisionOf(StepWork work, const DivisionRule& rule) {
+  constexpr int64_t kShortContext = 1024;
+  work.context_tokens =
+      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(kShortContext, work.context_tokens))));
+  const auto key = std::tuple(work.num_sequences, work.tokens_per_sequence, work.context_tokens,
+                              rule.num_groups.value_or(0), rule.divides_tokens ? (*rule.divides_tokens ? 2 : 1) : 0);
+  const auto found = known_.find(key);
+  if (found != known_.end()) return found->second;
+  const DivisionOptions options = {.rule = rule,
+                                   .weight_bytes = device_.memory_bytes,
+                                   .nodes_share_weights = true,
+                                   .merging = {.has_allreduce = has_allreduce_}};
+  const Result<DivisionChoice> choice = ChooseDivision(costs_, device_, shape_, work, options);
+  if (!choice.ok()) return choice.status();
+  constexpr size_t kMostKnown = 4096;  // of a server whose batches are never the same
+  if (known_.size() >= kMostKnown) known_.clear();
+  known_.emplace(key, choice->division);
+  return choice->division;
+}
+
+}  // namespace pando
