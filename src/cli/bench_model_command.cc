@@ -118,6 +118,8 @@ class ModelBench {
     if (!measurement.ok()) return measurement.status();
     if (measurement->seconds.empty()) return Status();
     row.measurement = std::move(measurement).value();
+    row.num_groups = engine.division().num_groups;
+    row.divides_tokens = engine.division().divides_tokens;
     if (row.test.num_generated > 0) {
       row.bytes_per_token = BytesReadPerToken(engine.model(), options, row.depth, row.test.num_generated);
       row.read_gb_per_s = MeasureReadLimit();
@@ -185,6 +187,8 @@ std::function<Status()> AddBenchModel(CLI::App& app) {
                 "How the ranks' attention meets: tree, a schedule of `bench decode`, ring or paper");
   AddTextOption(app, "-b,--batch-size", "LIST", flags->batch,
                 "Tokens of the prompt computed at once; 0: 512, fewer where many ranks share a machine");
+  AddTextOption(app, "--groups", "LIST", flags->groups,
+                "Groups of ranks that each hold the weights once; 0: as the planner finds best");
   AddTextOption(app, "--kv-type", "LIST", flags->kv_type, "How keys and values are stored: f32, f16, bf16, q8_0");
   AddTextOption(app, "-r,--repetitions", "N", flags->repeats, "Measurements per row, after a warm-up");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");

@@ -19,15 +19,18 @@ Result<std::vector<ModelPlan>> PlanEngines(const BenchModelFlags& flags) {
   for (const std::string_view kv_type : SplitAtCommas(flags.kv_type)) {
     for (const std::string_view batch : SplitAtCommas(flags.batch)) {
       for (const std::string_view threads : SplitAtCommas(flags.threads)) {
-        ModelFlags one = flags;
-        one.kv_type = kv_type;
-        one.batch = batch;
-        one.threads = threads;
-        one.attention = ModelFlags{}.attention;
-        one.ranks.ranks.clear();
-        Result<ModelPlan> engine = MakeModelPlan(one);
-        if (!engine.ok()) return engine.status();
-        engines.push_back(std::move(engine).value());
+        for (const std::string_view groups : SplitAtCommas(flags.groups)) {
+          ModelFlags one = flags;
+          one.kv_type = kv_type;
+          one.batch = batch;
+          one.threads = threads;
+          one.groups = groups;
+          one.attention = ModelFlags{}.attention;
+          one.ranks.ranks.clear();
+          Result<ModelPlan> engine = MakeModelPlan(one);
+          if (!engine.ok()) return engine.status();
+          engines.push_back(std::move(engine).value());
+        }
       }
     }
   }

@@ -15,7 +15,7 @@
 
 namespace pando::cli {
 
-// As typed. Of ModelFlags, `threads`, `batch`, `kv_type`, `attention` and `ranks.ranks` are lists here.
+// As typed. Of ModelFlags, `threads`, `batch`, `groups`, `kv_type`, `attention` and `ranks.ranks` are lists here.
 struct BenchModelFlags : ModelFlags {
   std::string prompts = "512";
   std::string generated = "128";
@@ -26,7 +26,7 @@ struct BenchModelFlags : ModelFlags {
 
 struct BenchModelPlan {
   std::vector<RankPlan> groups;    // one after the other
-  std::vector<ModelPlan> engines;  // on each of the groups: every KV type, batch and number of threads
+  std::vector<ModelPlan> engines;  // on each of the groups: every KV type, batch and number of threads and groups
   std::vector<int64_t> depths;
   std::vector<std::string> strategies;
   std::vector<ModelTest> tests;  // prompts, then generated tokens

@@ -62,12 +62,14 @@ constexpr int64_t kUsualBatch = 512;
 struct ExtraColumns {
   bool batch = false;
   bool kv_type = false;
+  bool groups = false;
 };
 
 ExtraColumns FindExtraColumns(const std::vector<MeasuredModel>& rows) {
   ExtraColumns extra;
   for (const MeasuredModel& row : rows) {
     extra.batch |= row.batch != kUsualBatch;
+    extra.groups |= row.num_ranks > 1;
     extra.kv_type |= row.k_type != "f16" || row.v_type != "f16";
   }
   return extra;
@@ -80,6 +82,7 @@ Row ToPeoplesRow(const BenchModelFacts& facts, const MeasuredModel& row, ExtraCo
                 {"params", FormatParameters(facts.model_parameters)},
                 {"ranks", row.num_ranks},
                 {"threads", row.num_threads}};
+  if (extra.groups) fields.push_back({"groups", row.num_groups});
   if (extra.batch) fields.push_back({"n_batch", row.batch});
   if (extra.kv_type) {
     fields.push_back({"type_k", row.k_type});
@@ -117,6 +120,8 @@ Row ToProgramsRow(const BenchModelFacts& facts, const MeasuredModel& row, bool w
                 {"model_size", facts.model_bytes},
                 {"model_n_params", facts.model_parameters},
                 {"n_batch", row.batch},
+                {"n_groups", row.num_groups},
+                {"divides_tokens", row.divides_tokens},
                 {"n_threads", row.num_threads},
                 {"type_k", row.k_type},
                 {"type_v", row.v_type},

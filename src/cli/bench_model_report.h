@@ -33,7 +33,9 @@ struct MeasuredModel {
   ModelTest test;
   int64_t depth = 0;
   int64_t num_ranks = 1;
-  int64_t num_threads = 1;  // of each rank
+  int64_t num_threads = 1;      // of each rank
+  int64_t num_groups = 1;       // of ranks, in the last step
+  bool divides_tokens = false;  // over the groups
   int64_t batch = 0;
   std::string k_type;
   std::string v_type;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "pando/contract.h"
 #include "src/base/memory.h"
 #include "src/base/thread_pool.h"
 #include "src/cli/report_text.h"
@@ -79,7 +80,7 @@ Result<InfoReport> GatherInfo() {
 
 std::string RenderInfoText(const InfoReport& report) {
   const Machine& machine = report.machine;
-  std::string out = Line("pando", report.version);
+  std::string out = Line("pando", fmt::format("{}, version {} of the order of sums", report.version, kContractVersion));
   out += Line("CPU", machine.cpu_model.empty() ? "unknown" : machine.cpu_model);
   out += Line("usable here", fmt::format("{}, {}, {}", Count(machine.num_hardware_threads, "thread"),
                                          Count(machine.num_cores, "core"), Count(machine.num_packages, "package")));
@@ -118,6 +119,7 @@ std::string RenderInfoJson(const InfoReport& report) {
                       {"fma_gflops", Rounded(limit.fma_gflops)}});
   }
   const Json json = {{"version", report.version},
+                     {"contract_version", kContractVersion},
                      {"cpu_model", machine.cpu_model},
                      {"packages", machine.num_packages},
                      {"cores", machine.num_cores},

@@ -36,7 +36,7 @@ TEST(InfoReportTest, ThreadCountsDoubleAndEndWithAll) {
 
 TEST(InfoReportTest, TextSaysWhatTheMachineIs) {
   EXPECT_EQ(RenderInfoText(InventedReport()),
-            "pando           1.2.3\n"
+            "pando           1.2.3, version 2 of the order of sums\n"
             "CPU             Aspen 9000\n"
             "usable here     4 threads, 2 cores, 1 package\n"
             "SIMD targets    AVX2, SCALAR (in use: AVX2)\n"
@@ -53,6 +53,7 @@ TEST(InfoReportTest, UnknownCpuIsSaidSo) {
 TEST(InfoReportTest, JsonHasTheSameFacts) {
   const auto json = nlohmann::json::parse(RenderInfoJson(InventedReport()));
   EXPECT_EQ(json["version"], "1.2.3");
+  EXPECT_EQ(json["contract_version"], 2);
   EXPECT_EQ(json["cpu_model"], "Aspen 9000");
   EXPECT_EQ(json["threads"], 4);
   EXPECT_EQ(json["simd_targets"], nlohmann::json({"AVX2", "SCALAR"}));

@@ -78,6 +78,9 @@ Result<TransformerOptions> ParseTransformer(const ModelFlags& flags) {
   if (!slots.ok()) return slots.status();
   options.tree.num_slots = *slots;
   if (Status status = ValidateTreeShape(options.tree); !status.ok()) return status;
+  const Result<int64_t> groups = ParseSize("--groups", flags.groups, {.min = 0, .max = 65536});
+  if (!groups.ok()) return groups.status();
+  options.num_groups = *groups;
   return options;
 }
 
@@ -95,6 +98,8 @@ void AddModelOptions(CLI::App& app, ModelFlags& flags) {
   AddTextOption(app, "--cache-type-v", "TYPE", flags.v_type, "The same for values alone (-ctv)");
   AddTextOption(app, "--attention", "NAME", flags.attention,
                 fmt::format("Merged by tree, {} or ring", ScheduleNames()));
+  AddTextOption(app, "--groups", "N", flags.groups,
+                "Groups of ranks that each hold the weights once; 0: as the planner finds best");
   AddTreeAndRopeOptions(app, flags);
 }
 

@@ -32,6 +32,7 @@ struct ModelFlags {
   std::string v_type;
   std::string attention = "tree";
   std::string slots = "64";
+  std::string groups = "0";
   std::string rope_scaling;
   std::string rope_scale;
   std::string rope_base;

@@ -27,13 +27,15 @@ namespace {
 constexpr const char* kPlanExplanation =
     R"(Says whether it fits, on how many ranks, what each rank holds, what a token takes and why, and where more ranks stop
 helping. A platform is one of those that `pando platforms` lists, or a file like them. Without --platform the machines
-at hand are measured: this one, or under mpirun those of its processes. All figures are predictions for decoding one
-token after a context that is there already; docs/planning.md says what they assume.
+at hand are measured: this one, or under mpirun those of its processes. Predicted are decoding one token after a
+context that is there already, and reading a prompt. Ranks are arranged in groups, each of which holds the weights once;
+the fastest grouping that fits is taken, for decoding and for prompts. docs/planning.md says what is assumed.
 
 Examples:
   pando plan -m llama-3.1-8b -c 1M --platform dgx-h100
   pando plan -m llama-3.1-70b -c 128K --weight-type q4_k --kv-type q8_0 --platform cpu-10g --ranks 8,16,32
-  pando plan -m model.gguf -c 32K
+  pando plan -m model.gguf -c 32K --prompt 4K
+  pando plan -m llama-3.1-8b -c 1M --platform dgx-h100 --ranks 32 --groups 4
   pando plan -m llama-3.2-1b -c 64K --platform ./my-cluster.json -o csv
 Under MPI, for the machines that it runs on:
   mpirun -n 4 --hostfile hosts pando plan -m model.gguf -c 128K)";
@@ -48,17 +50,34 @@ struct PlanFlags {
   std::string kv_type = "f16";
   std::string batch = "1";
   std::string schedule = "auto";
+  std::string groups;  // empty: the fastest
+  std::string prompt;  // empty: as long as the context
   std::string output = "md";
 };
 
 struct PlanRequest {
   ModelShape model;
   StepTask task;
+  Prompt prompt;
   std::optional<Platform> platform;  // none: the machines at hand
   std::vector<int> ranks;            // empty: all useful numbers
   RankPlan rank_plan;                // for the machines at hand
   TableFormat format = TableFormat::kMarkdown;
 };
+
+Status ReadGroupsAndPrompt(const PlanFlags& flags, PlanRequest& request) {
+  if (!flags.groups.empty()) {
+    const Result<int64_t> groups = ParseSize("--groups", flags.groups, {.min = 1, .max = kMaxPlannedRanks});
+    if (!groups.ok()) return groups.status();
+    request.task.num_groups = static_cast<int>(*groups);
+  }
+  request.prompt.num_tokens = request.task.context_tokens;
+  if (flags.prompt.empty()) return Status();
+  const Result<int64_t> prompt = ParseSize("--prompt", flags.prompt, {.min = 1, .max = request.task.context_tokens});
+  if (!prompt.ok()) return prompt.status();
+  request.prompt.num_tokens = *prompt;
+  return Status();
+}
 
 Status ReadTask(const PlanFlags& flags, PlanRequest& request) {
   request.task.context_tokens = request.model.context_length;
@@ -76,7 +95,7 @@ Status ReadTask(const PlanFlags& flags, PlanRequest& request) {
   const Result<std::optional<Schedule>> schedule = ParseScheduleOrAuto(flags.schedule);
   if (!schedule.ok()) return InvalidArgument("--schedule: {}", schedule.status().message());
   request.task.schedule = *schedule;
-  return Status();
+  return ReadGroupsAndPrompt(flags, request);
 }
 
 Status ReadRanks(const PlanFlags& flags, int64_t max_ranks, PlanRequest& request) {
@@ -126,7 +145,7 @@ Status PrintPlan(const PlanRequest& request, const Cluster& cluster) {
   progress.Show("predicting ...");
   const std::vector<int> counts = request.ranks.empty() ? UsefulRankCounts(cluster) : request.ranks;
   Result<ClusterPlan> plan =
-      PlanCluster(cluster, counts, /*add_fewest=*/request.ranks.empty(), request.model, request.task);
+      PlanCluster(cluster, counts, /*add_fewest=*/request.ranks.empty(), request.model, request.task, request.prompt);
   progress.Clear();
   if (!plan.ok()) return plan.status();
   const PlanReport report = {.platform = request.platform ? request.platform->name : "",
@@ -158,11 +177,13 @@ std::function<Status()> AddPlan(CLI::App& app) {
   AddTextOption(app, "-m,--model", "NAME", flags->model, "llama-3.1-8b and others by name, or a GGUF file");
   AddTextOption(app, "--weight-type", "TYPE", flags->weight_type, "Of a model by name: f16 (else), q8_0, q4_k, ...");
   AddTextOption(app, "-c,--context", "N", flags->context, "Tokens of a context; K is 1024. Else as in training");
+  AddTextOption(app, "-p,--prompt", "N", flags->prompt, "Tokens of a prompt to read; else the whole context");
   AddTextOption(app, "--batch", "N", flags->batch, "Sequences that get a token at once, each with such a context");
   AddTextOption(app, "--kv-type", "TYPE", flags->kv_type, "How keys and values are stored: f32, f16, bf16, q8_0");
   AddTextOption(app, "--platform", "NAME", flags->platform, "Machines by name or from a JSON file; else those at hand");
   AddTextOption(app, "--ranks", "LIST", flags->ranks, "Numbers of ranks; else all useful ones");
   AddTextOption(app, "--schedule", "NAME", flags->schedule, "How states are merged; auto is the fastest");
+  AddTextOption(app, "--groups", "N", flags->groups, "Groups that each hold the weights; else the fastest that fit");
   AddTextOption(app, "--timeout", "SECONDS", flags->timeout, "How long to wait for a rank that does not come");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "md, csv, json, jsonl or sql");
   app.footer(kPlanExplanation);

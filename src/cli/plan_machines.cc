@@ -1,6 +1,7 @@
 #include "src/cli/plan_machines.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <thread>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "src/base/memory.h"
 #include "src/base/thread_pool.h"
 #include "src/cli/read_limit.h"
+#include "src/kernels/machine_limits.h"
 #include "src/reduction/slot_ownership.h"
 
 namespace pando::cli {
@@ -29,6 +31,15 @@ double MeasureLaunchSeconds() {
   return seconds[50];
 }
 
+// Of float32 multiply-adds on all cores: the median of several.
+double MeasureFlops() {
+  ThreadPool pool(std::max(1u, std::thread::hardware_concurrency()));
+  std::array<double, 5> gflops;
+  for (double& one : gflops) one = MeasureFmaGflops(pool);
+  std::ranges::sort(gflops);
+  return gflops[gflops.size() / 2] * 1e9;
+}
+
 // What a whole node has. All 0: its memory could not be measured.
 Result<DeviceModel> MeasureNode() {
   const std::optional<double> gb_per_second = MeasureReadLimit();
@@ -37,6 +48,7 @@ Result<DeviceModel> MeasureNode() {
   }
   return DeviceModel{.memory_bytes = static_cast<double>(AvailableMemoryBytes()),
                      .memory_bytes_per_second = *gb_per_second * 1e9,
+                     .flops_per_second = MeasureFlops(),
                      .launch_overhead_seconds = MeasureLaunchSeconds()};
 }
 
@@ -48,6 +60,8 @@ bool IsFirstOfItsNode(const Transport& transport) {
 
 // The least of all nodes.
 Result<DeviceModel> SlowestNode(Transport& transport) {
+  // Nodes that share a machine (containers, namespaces) share its memory: all measure at the same time.
+  if (Status status = transport.Barrier(); !status.ok()) return status;
   DeviceModel mine;
   const bool measures = IsFirstOfItsNode(transport);
   if (measures) {
@@ -63,6 +77,7 @@ Result<DeviceModel> SlowestNode(Transport& transport) {
     if (node.memory_bytes_per_second == 0) continue;  // not the first of its node
     slowest.memory_bytes = std::min(slowest.memory_bytes, node.memory_bytes);
     slowest.memory_bytes_per_second = std::min(slowest.memory_bytes_per_second, node.memory_bytes_per_second);
+    slowest.flops_per_second = std::min(slowest.flops_per_second, node.flops_per_second);
     slowest.launch_overhead_seconds = std::max(slowest.launch_overhead_seconds, node.launch_overhead_seconds);
   }
   return slowest;
@@ -74,15 +89,12 @@ Machines FirstRanks(const CostModel& costs, const DeviceModel& node, bool has_al
                        .device = node,
                        .merge_seconds_per_byte = costs.merge_seconds_per_byte,
                        .has_allreduce = has_allreduce,
-                       .nodes_share_embeddings = true};
+                       .nodes_share_weights = true};
   machines.topology.places.resize(static_cast<size_t>(num_ranks));
-  int64_t most_ranks = 1;
-  for (const RankPlace& place : machines.topology.places) {
-    most_ranks =
-        std::max<int64_t>(most_ranks, std::ranges::count(machines.topology.places, place.node, &RankPlace::node));
-  }
-  machines.device.memory_bytes /= static_cast<double>(most_ranks);
-  machines.device.memory_bytes_per_second /= static_cast<double>(most_ranks);
+  const double most_ranks = MostRanksOfANode(machines.topology);
+  machines.device.memory_bytes /= most_ranks;
+  machines.device.memory_bytes_per_second /= most_ranks;
+  machines.device.flops_per_second /= most_ranks;
   return machines;
 }
 

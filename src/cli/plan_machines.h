@@ -8,9 +8,9 @@
 
 namespace pando::cli {
 
-// All ranks call it together; what they get is the same. Memory, its read bandwidth and the start of a parallel loop
-// are measured by one rank of each node while the others wait; the slowest node counts. Links and merging are measured
-// as for the planner (MeasuredCosts). Takes about half a second.
+// All ranks call it together; what they get is the same. Memory, its read bandwidth, the rate of multiply-adds and the
+// start of a parallel loop are measured by one rank of each node, all nodes at once; the slowest node counts. Links and
+// merging are measured as for the planner (MeasuredCosts). Takes about half a second.
 Result<Cluster> MeasureCluster(Communicator& communicator);
 
 }  // namespace pando::cli

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -27,6 +28,19 @@ std::string Bytes(double bytes) { return FormatBytes(static_cast<size_t>(bytes))
 std::string FormatMilliseconds(double seconds) {
   const double ms = seconds * 1e3;
   return fmt::format("{:.{}f} ms", ms, ms >= 100 ? 0 : ms >= 10 ? 1 : ms >= 1 ? 2 : 3);
+}
+
+// Of prompts: seconds, minutes or hours.
+std::string FormatDuration(double seconds) {
+  if (seconds < 1) return FormatMilliseconds(seconds);
+  if (seconds < 600) return fmt::format("{:.3g} s", seconds);
+  return seconds < 7200 ? fmt::format("{:.1f} minutes", seconds / 60) : fmt::format("{:.1f} hours", seconds / 3600);
+}
+
+// "; one group by rows takes 7.05 ms", or nothing where that is the same. It is slower, unless groups are forced.
+std::string Comparison(const StepSeconds& seconds, const StepSeconds& one_group, std::string (*format)(double)) {
+  if (std::abs(one_group.total() / seconds.total() - 1) < 0.005) return "";
+  return fmt::format("; one group by rows takes {}", format(one_group.total()));
 }
 
 std::string AdviceOf(const ClusterPlan& plan, size_t index) {
@@ -71,7 +85,9 @@ std::string KvLine(const PlanReport& report) {
 
 std::string MachineLine(const PlanReport& report) {
   const std::string memory = Bytes(report.device.memory_bytes);
-  const std::string speed = fmt::format("{:.4g} GB/s", report.device.memory_bytes_per_second / 1e9);
+  const std::string speed =
+      fmt::format("{:.4g} GB/s and computed with at {:.3g} Tflop/s", report.device.memory_bytes_per_second / 1e9,
+                  report.device.flops_per_second / 1e12);
   if (report.platform.empty()) {
     return Line("machines",
                 fmt::format("those at hand, measured now: {} of memory available, read at {}, shared by a "
@@ -124,6 +140,30 @@ std::string RecommendSentence(const PlanReport& report) {
   return text + ".\n";
 }
 
+std::string GroupsSentence(const PlanReport& report) {
+  const StepPrediction& step = report.plan.steps[*report.plan.recommended];
+  if (step.num_ranks == 1) return "";
+  return fmt::format("Decode in {}{}.\n", DescribeGroups(step.division, step.num_ranks),
+                     Comparison(step.seconds, step.one_group, FormatMilliseconds));
+}
+
+std::string PromptSentence(const PlanReport& report) {
+  if (report.plan.prompts.empty()) return "";
+  const PromptPrediction& prompt = report.plan.prompts[*report.plan.recommended];
+  const int num_ranks = report.plan.steps[*report.plan.recommended].num_ranks;
+  std::string text =
+      fmt::format("Read a prompt of {}{}: the first token comes after {}, at {:.4g} tokens/s{}",
+                  prompt.num_tokens == 1 ? "1 token" : FormatSize(prompt.num_tokens) + " tokens",
+                  num_ranks == 1 ? "" : fmt::format(" in {}", DescribeGroups(prompt.division, num_ranks)),
+                  FormatDuration(prompt.seconds.total()), prompt.tokens_per_second(),
+                  Comparison(prompt.seconds, prompt.one_group, FormatDuration));
+  if (prompt.sequential_seconds() > 1.005 * prompt.seconds.total()) {
+    text += fmt::format(".\nIf no message travelled during attention, it would come after {}",
+                        FormatDuration(prompt.sequential_seconds()));
+  }
+  return text + ".\n";
+}
+
 std::string LimitSentence(const PlanReport& report) {
   const ClusterPlan& plan = report.plan;
   const StepPrediction& recommended = plan.steps[*plan.recommended];
@@ -150,7 +190,38 @@ std::string_view Assumptions(const PlanReport& report) {
          "how.\n";
 }
 
+std::string ScheduleOf(const StepPrediction& step) {
+  return step.division.divides_tokens ? "exchange" : std::string(NameOf(step.schedule));
+}
+
+void AddPromptFields(const PromptPrediction& prompt, TableFormat format, Row& row) {
+  const auto seconds = [](double value) { return Decimal{value, 3}; };
+  row.insert(row.end(), {{"prompt_groups", int64_t{prompt.division.num_groups}},
+                         {"prompt_s", seconds(prompt.seconds.total())},
+                         {"prompt_tokens_per_s", Decimal{prompt.tokens_per_second(), 1}}});
+  if (format == TableFormat::kMarkdown) return;
+  row.insert(row.end(), {{"prompt_tokens", prompt.num_tokens},
+                         {"prompt_step_tokens", prompt.step_tokens},
+                         {"prompt_divides_tokens", prompt.division.divides_tokens ? "yes" : "no"},
+                         {"prompt_down", std::string(NameOf(prompt.division.down))},
+                         {"prompt_weights_s", seconds(prompt.seconds.weights)},
+                         {"prompt_kv_s", seconds(prompt.seconds.kv)},
+                         {"prompt_merge_s", seconds(prompt.seconds.merge)},
+                         {"prompt_gather_s", seconds(prompt.seconds.gather)},
+                         {"prompt_sequential_s", seconds(prompt.sequential_seconds())},
+                         {"prompt_one_group_s", seconds(prompt.one_group.total())}});
+}
+
 }  // namespace
+
+std::string DescribeGroups(const StepDivision& division, int num_ranks) {
+  if (division.num_groups == 1) return "one group";
+  if (division.num_groups == num_ranks) return "a group for each rank, with all weights";
+  const int fewest = FewestMembers(num_ranks, division.num_groups);
+  const bool are_equal = num_ranks % division.num_groups == 0;
+  return fmt::format("{} groups of {}{}", division.num_groups, fewest,
+                     are_equal ? "" : fmt::format(" and {}", fewest + 1));
+}
 
 std::vector<Row> PlanRows(const PlanReport& report, TableFormat format) {
   const auto gib = [](double bytes) { return Decimal{bytes / kGibi, 3}; };
@@ -166,6 +237,7 @@ std::vector<Row> PlanRows(const PlanReport& report, TableFormat format) {
                     {"nodes", int64_t{step.num_nodes}},
                     {"slots", step.num_slots},
                     {"fits", step.fits ? "yes" : "no"},
+                    {"groups", int64_t{step.division.num_groups}},
                     memory("weights", step.memory.weights),
                     memory("kv", step.memory.kv),
                     memory("states", step.memory.states),
@@ -176,18 +248,54 @@ std::vector<Row> PlanRows(const PlanReport& report, TableFormat format) {
                     {"gather_ms", ms(step.seconds.gather)},
                     {"ms_per_token", ms(step.seconds.total())},
                     {"tokens_per_s", Decimal{static_cast<double>(report.task.batch) / step.seconds.total(), 2}},
-                    {"schedule", std::string(NameOf(step.schedule))},
-                    {"advice", AdviceOf(report.plan, i)}});
+                    {"schedule", ScheduleOf(step)}});
+    if (format != TableFormat::kMarkdown) {
+      rows.back().push_back({"down", std::string(NameOf(step.division.down))});
+      rows.back().push_back({"one_group_ms", ms(step.one_group.total())});
+    }
+    if (!report.plan.prompts.empty()) AddPromptFields(report.plan.prompts[i], format, rows.back());
+    rows.back().push_back({"advice", AdviceOf(report.plan, i)});
   }
   return rows;
 }
 
+namespace {
+
+// A table of these columns, as far as there are such.
+std::string TableOf(const std::vector<Row>& rows, std::span<const std::string_view> names) {
+  std::vector<Row> chosen;
+  for (const Row& row : rows) {
+    chosen.emplace_back();
+    for (const std::string_view name : names) {
+      const auto field = std::ranges::find(row, name, &Field::name);
+      if (field != row.end()) chosen.back().push_back(*field);
+    }
+  }
+  return RenderTable(chosen, TableFormat::kMarkdown);
+}
+
+// In tables that fit a terminal.
+std::string PlanTables(const PlanReport& report) {
+  constexpr std::array<std::string_view, 8> kMemory = {"ranks",       "nodes",  "slots",      "fits",
+                                                       "weights_gib", "kv_gib", "states_gib", "activations_gib"};
+  constexpr std::array<std::string_view, 8> kToken = {"ranks", "groups",   "schedule",  "weights_ms",
+                                                      "kv_ms", "merge_ms", "gather_ms", "ms_per_token"};
+  constexpr std::array<std::string_view, 6> kPrompt = {"ranks",    "tokens_per_s",        "prompt_groups",
+                                                       "prompt_s", "prompt_tokens_per_s", "advice"};
+  const std::vector<Row> rows = PlanRows(report, TableFormat::kMarkdown);
+  return fmt::format("The memory of one rank, in GiB:\n\n{}\n", TableOf(rows, kMemory)) +
+         fmt::format("A token, in milliseconds:\n\n{}\n", TableOf(rows, kToken)) +
+         fmt::format("Tokens of all sequences; the prompt, in seconds:\n\n{}\n", TableOf(rows, kPrompt));
+}
+
+}  // namespace
+
 std::string RenderPlanText(const PlanReport& report) {
   std::string text = ModelLine(report.model) + ContextLine(report) + KvLine(report) + MachineLine(report);
-  text += fmt::format("\nOf one rank, in GiB, and of one token, in milliseconds:\n\n{}\n",
-                      RenderTable(PlanRows(report, TableFormat::kMarkdown), TableFormat::kMarkdown));
-  text += FitSentence(report);
-  if (report.plan.recommended) text += RecommendSentence(report) + LimitSentence(report);
+  text += "\n" + PlanTables(report) + FitSentence(report);
+  if (report.plan.recommended) {
+    text += RecommendSentence(report) + GroupsSentence(report) + PromptSentence(report) + LimitSentence(report);
+  }
   return text + fmt::format("{}", Assumptions(report));
 }
 

@@ -22,9 +22,12 @@ struct PlanReport {
   ClusterPlan plan;
 };
 
+// "16 groups of 8", "one group", "a group for each rank, with all weights".
+std::string DescribeGroups(const StepDivision& division, int num_ranks);
+
 // One for each number of ranks. Memory in GiB for people and in bytes for programs, milliseconds per token (a step
-// gives each sequence of the batch one), and tokens per second of all sequences; "advice" is "fewest", "recommended",
-// "fastest", several of them, or empty.
+// gives each sequence of the batch one), and tokens per second of all sequences; of a prompt, seconds to the first
+// token. "advice" is "fewest", "recommended", "fastest", several of them, or empty.
 std::vector<Row> PlanRows(const PlanReport& report, TableFormat format);
 
 // The rows with what was asked above, and the answer below.

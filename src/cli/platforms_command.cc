@@ -38,6 +38,7 @@ Row RowOf(const Platform& platform) {
           {"ranks_per_node", int64_t{platform.ranks_per_node}},
           {"memory_gb", Decimal{platform.device.memory_bytes / 1e9, 0}},
           {"memory_gb_per_s", Decimal{platform.device.memory_bytes_per_second / 1e9, 0}},
+          {"tflops", Decimal{platform.device.flops_per_second / 1e12, 2}},
           {"node_gb_per_s", Decimal{platform.within_node.bytes_per_second / 1e9, 1}},
           {"node_us", Decimal{platform.within_node.latency_seconds * 1e6, 1}},
           {"network_gb_per_s", if_nodes(link.bytes_per_second / 1e9 * platform.ports_per_node).value},

@@ -26,9 +26,11 @@ namespace {
 
 constexpr const char* kSimulateExplanation =
     R"(Runs the code of the ranks themselves (transport, schedules, strategies) on a simulated network, with SimGrid, and
-lets what they compute take the time that reading its bytes would. One row for each number of ranks, batch, context
-and strategy: one decode step of an attention block (--shape), or of a whole model (--model). A platform is one of
-those that `pando platforms` lists, or a file like them. The same command gives the same figures, to the last digit.
+lets what they compute take the time that reading its bytes and its arithmetic would. One row for each number of ranks,
+batch, context and strategy: one decode step of an attention block (--shape), or a step of a whole model (--model),
+whose ranks are arranged in the groups that the planner finds fastest there. With --tokens it is a step of a prompt. A
+platform is one of those that `pando platforms` lists, or a file like them. The same command gives the same figures, to
+the last digit.
 
 Lists may have ranges that double: 80K..5.12M is 80K, 160K, ... while it is not above 5.12M, and 2..64,96 is 2, 4, 8,
 16, 32, 64, 96. K is 1024, M is 1024 K; 1.5K is 1536.
@@ -41,7 +43,8 @@ Strategies:
   ring              Ring Attention: keys and values travel, overlapped with compute
 
 Columns:
-  schedule                what the strategy came to
+  groups                  of ranks that each hold the weights once
+  schedule                what the strategy came to; pass-q or pass-kv where the tokens of a step are divided
   step_us                 time of one step of the batch on the slowest rank, in simulated microseconds
   weight_us, kv_us        of that, reading weights, and keys and values; with ring, which overlaps, all of its time
   merge_us, gather_us     merging partial results; gathering the rows of matrix products and the front's command
@@ -60,6 +63,7 @@ Ctrl-C keeps the points that are done. docs/simulation.md says what is simulated
 Examples:
   pando simulate --platform dgx-h100 --nodes 1,8,16 --contexts 80K..5.12M --plot latency.svg
   pando simulate --platform cpu-10g --ranks 2..64 --model llama-3.1-8b --contexts 128K --strategies tree,ring
+  pando simulate --platform cpu-10g --ranks 8 --model llama-3.1-8b --contexts 64K --strategies tree --tokens 512
   pando simulate --platform ./my-cluster.json --shape 32/8x128 --kv-type q8_0 -o csv
   pando simulate --map --platform cpu-10g --ranks 2..32 --batches 1..256 --plot map.svg)";
 
@@ -174,6 +178,8 @@ std::function<Status()> AddSimulate(CLI::App& app) {
   AddTextOption(app, "--batch,--batches", "LIST", flags->batches,
                 fmt::format("Sequences per step, each with such a context [{}; with --map {}]",
                             kDefaultSimulatedBatches, kDefaultMapBatches));
+  AddTextOption(app, "--tokens", "N", flags->tokens, "Of a model, that each sequence gets in the step [1]");
+  AddTextOption(app, "--groups", "N", flags->groups, "Of a model's ranks, each with all weights; else the fastest");
   app.add_flag("--map", flags->is_map, "Which schedule merges fastest, over batches and ranks; see below");
   AddTextOption(app, "--jobs", "N", flags->jobs, "Points to simulate at a time; else as many as there are cores");
   AddTextOption(app, "--timeout", "SECONDS", flags->timeout, "How long a point may take");

@@ -10,6 +10,7 @@
 #include "src/cli/decimal_list.h"
 #include "src/cli/simulate_map.h"
 #include "src/cli/size_list.h"
+#include "src/planning/choose_division.h"
 #include "src/planning/context_memory.h"
 #include "src/planning/platform_file.h"
 #include "src/planning/step_prediction.h"
@@ -19,6 +20,7 @@ namespace pando::cli {
 namespace {
 
 constexpr SizeRange kSimulatedBatchRange = {.min = 1, .max = 1 << 16};
+constexpr SizeRange kStepTokensRange = {.min = 1, .max = 1 << 16};
 constexpr SizeRange kJobsRange = {.min = 1, .max = 1024};
 
 // What all points have in common.
@@ -27,6 +29,8 @@ struct Shared {
   std::optional<ModelShape> model;
   SimulatedShape shape;
   KvType kv_type = KvType::kF16;
+  int64_t tokens_per_sequence = 1;
+  std::optional<int> num_groups;
 };
 
 std::string OrDefault(const std::string& text, const char* otherwise) { return text.empty() ? otherwise : text; }
@@ -54,6 +58,20 @@ Result<std::optional<ModelShape>> ReadModel(const SimulateFlags& flags) {
   return std::optional(std::move(model).value());
 }
 
+Status ReadStep(const SimulateFlags& flags, Shared& shared) {
+  for (const auto& [option, value] : {std::pair("--tokens", flags.tokens), std::pair("--groups", flags.groups)}) {
+    if (!value.empty() && !shared.model) return InvalidArgument("{} is {}: it is for a --model", option, value);
+  }
+  const Result<int64_t> tokens = ParseSize("--tokens", OrDefault(flags.tokens, "1"), kStepTokensRange);
+  if (!tokens.ok()) return tokens.status();
+  shared.tokens_per_sequence = *tokens;
+  if (flags.groups.empty()) return Status();
+  const Result<int64_t> groups = ParseSize("--groups", flags.groups, {.min = 1, .max = kMaxSlots});
+  if (!groups.ok()) return groups.status();
+  shared.num_groups = static_cast<int>(*groups);
+  return Status();
+}
+
 Result<Shared> ReadShared(const SimulateFlags& flags) {
   Shared shared;
   Result<Platform> platform = ReadPlatform(flags.platform);
@@ -72,6 +90,7 @@ Result<Shared> ReadShared(const SimulateFlags& flags) {
   const Result<KvType> kv_type = ParseKvType(flags.kv_type);
   if (!kv_type.ok()) return InvalidArgument("--kv-type: {}", kv_type.status().message());
   shared.kv_type = *kv_type;
+  if (Status status = ReadStep(flags, shared); !status.ok()) return status;
   return shared;
 }
 
@@ -130,7 +149,8 @@ SimulationJob JobOf(const Shared& shared) {
                                  .hidden_size = shared.model->hidden_size,
                                  .ffn_size = shared.model->ffn_size,
                                  .vocab_size = shared.model->vocab_size,
-                                 .weight_type = shared.model->weight_type};
+                                 .weight_type = shared.model->weight_type,
+                                 .tokens_per_sequence = shared.tokens_per_sequence};
   }
   return job;
 }
@@ -147,17 +167,35 @@ Status CheckJob(const SimulationJob& job) {
   return CacheOptionsOf(options, {}).status();
 }
 
-Status AddMemory(const Shared& shared, SimulationPoint& point) {
+// A model's step is divided as the planner would, and takes the memory for that.
+Status AddDivision(const Shared& shared, SimulationPoint& point) {
+  SimulationJob& job = point.job;
+  const StepTask task = {
+      .context_tokens = job.context, .batch = job.batch, .kv_type = job.kv_type, .num_groups = shared.num_groups};
+  const Result<RankMemory> memory = PredictMemory(*shared.model, task, job.num_ranks, shared.platform.ranks_per_node,
+                                                  /*nodes_share_weights=*/false);
+  if (!memory.ok()) return memory.status();
+  const Machines machines = MachinesOf(shared.platform, job.num_ranks);
+  DivisionOptions options = DivisionOptionsOf(machines, task, *memory);
+  // Other strategies have their own way with the tokens; of very many ranks, choosing would take minutes.
+  if (job.strategy != "tree") options.rule.divides_tokens = false;
+  if (job.num_ranks > kMaxPlannedRanks) options.rule = {1, false, DownDivision::kRows};
+  const StepWork work = {.num_sequences = job.batch,
+                         .tokens_per_sequence = shared.tokens_per_sequence,
+                         .context_tokens = job.context,
+                         .num_logits = job.batch,
+                         .kv_type = job.kv_type};
+  const Result<DivisionChoice> choice =
+      ChooseDivision(CostsOf(machines), shared.platform.device, *shared.model, work, options);
+  if (!choice.ok()) return choice.status();
+  job.layers->division = choice->division;
+  point.kv_bytes = memory->kv;
+  point.other_bytes = memory->total() - memory->kv - memory->weights + choice->weight_bytes;
+  return Status();
+}
+
+Status AddMemory(SimulationPoint& point) {
   const SimulationJob& job = point.job;
-  if (shared.model) {
-    const StepTask task = {.context_tokens = job.context, .batch = job.batch, .kv_type = job.kv_type};
-    const Result<RankMemory> memory = PredictMemory(*shared.model, task, job.num_ranks, shared.platform.ranks_per_node,
-                                                    /*nodes_share_embeddings=*/false);
-    if (!memory.ok()) return memory.status();
-    point.kv_bytes = memory->kv;
-    point.other_bytes = memory->total() - memory->kv;
-    return Status();
-  }
   const KvShape shape = {.num_kv_heads = static_cast<uint64_t>(job.num_kv_heads),
                          .head_dim = static_cast<uint64_t>(job.head_dim)};
   const Result<ContextMemory> memory =
@@ -176,8 +214,10 @@ Result<SimulationPoint> MakePoint(const Shared& shared, int64_t num_ranks, int64
   const int64_t per_node = shared.platform.ranks_per_node;
   point.num_nodes = static_cast<int>((num_ranks + per_node - 1) / per_node);
   if (Status status = CheckJob(point.job); !status.ok()) return status;
-  if (Status status = AddMemory(shared, point); !status.ok()) return status;
-  return point;
+  if (Status status = AddMemory(point); !status.ok()) return status;
+  if (shared.tokens_per_sequence <= context) return point;
+  return InvalidArgument("--tokens is {} and a context of --contexts {}: a step's tokens are the last of the context",
+                         shared.tokens_per_sequence, context);
 }
 
 // What varies.
@@ -236,6 +276,9 @@ Status AddPoints(const Shared& shared, const Axes& axes, SimulatePlan& plan) {
         for (const std::string& strategy : axes.strategies) {
           plan.points.push_back(*point);
           plan.points.back().job.strategy = strategy;
+          if (shared.model) {
+            if (Status status = AddDivision(shared, plan.points.back()); !status.ok()) return status;
+          }
           if (is_map && IsLeftOut(plan.points.back().job)) plan.points.pop_back();
         }
       }

@@ -28,6 +28,8 @@ struct SimulateFlags {
   std::string weight_type;
   std::string kv_type = "f16";
   std::string batches;
+  std::string tokens;   // of a model's step, per sequence; empty: 1, which is decoding
+  std::string groups;   // of a model's ranks; empty: the fastest that fit
   bool is_map = false;  // instead of contexts and strategies, the merge of every schedule (simulate_map.h)
   std::string jobs;
   std::string timeout = "600";

@@ -100,6 +100,34 @@ TEST(SimulatePlanTest, AModelBringsItsShapeItsLayersAndItsMemory) {
   EXPECT_EQ(PlanOf(flags).points.front().other_bytes, 0);
 }
 
+TEST(SimulatePlanTest, AModelIsDividedAsThePlannerWould) {
+  SimulateFlags flags = {.platform = "cpu-10g",
+                         .ranks = "32",
+                         .contexts = "128K",
+                         .strategies = "tree,ring",
+                         .model = "llama-3.1-8b",
+                         .weight_type = "q4_0"};
+  const auto division = [&](size_t point) {
+    return MakeSimulatePlan(flags).value().points[point].job.layers->division;
+  };
+  EXPECT_EQ(division(0), (StepDivision{8, false, DownDivision::kColumnsInOneHop}));
+  EXPECT_EQ(division(1), division(0));
+  flags.tokens = "512";
+  EXPECT_EQ(division(0), (StepDivision{32, true, DownDivision::kRows}));
+  EXPECT_FALSE(division(1).divides_tokens) << "ring has its own way";
+  flags.groups = "2";
+  EXPECT_EQ(division(0).num_groups, 2);
+  // More groups, more weights.
+  const double two = MakeSimulatePlan(flags).value().points[0].other_bytes;
+  flags.groups = "32";
+  EXPECT_GT(MakeSimulatePlan(flags).value().points[0].other_bytes, 2 * two);
+  flags.contexts = "511";
+  EXPECT_THAT(MakeSimulatePlan(flags).status().message(), HasSubstr("--tokens is 512"));
+  flags.model.clear();
+  flags.weight_type.clear();
+  EXPECT_THAT(MakeSimulatePlan(flags).status().message(), HasSubstr("it is for a --model"));
+}
+
 TEST(SimulatePlanTest, AMapIsOfEveryScheduleAndTheChoice) {
   SimulateFlags flags = FlagsWithPlatform();
   flags.is_map = true;

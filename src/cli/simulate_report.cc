@@ -25,6 +25,7 @@ Row CommonFields(const SimulatePlan& plan, const SimulationPoint& point) {
           {"head_dim", job.head_dim},
           {"kv_type", std::string(KvTypeName(job.kv_type))},
           {"batch", job.batch},
+          {"tokens", job.layers ? job.layers->tokens_per_sequence : 1},
           {"context", job.context}};
 }
 
@@ -51,6 +52,9 @@ Row ToTableRow(const SimulatePlan& plan, const SimulatedPoint& simulated) {
                                 {"batch", job.batch},
                                 {"context", job.context}}
                           : CommonFields(plan, simulated.point);
+  if (plan.model || !is_for_people) {
+    row.push_back({"groups", int64_t{job.layers ? job.layers->division.num_groups : 1}});
+  }
   row.insert(
       row.end(),
       {{"strategy", job.strategy}, {"schedule", result.schedule}, {"step_us", Microseconds(result.step_seconds)}});
@@ -71,7 +75,9 @@ Row ToTableRow(const SimulatePlan& plan, const SimulatedPoint& simulated) {
 
 std::string DescribeTask(const SimulatePlan& plan) {
   const SimulationJob& job = plan.points.front().job;
-  const std::string what = plan.model ? fmt::format("one token of {} in {}", plan.model->name, plan.model->weight_type)
+  const int64_t num_tokens = job.layers ? job.layers->tokens_per_sequence : 1;
+  const std::string tokens = num_tokens == 1 ? "one token" : fmt::format("a step of {} tokens", num_tokens);
+  const std::string what = plan.model ? fmt::format("{} of {} in {}", tokens, plan.model->name, plan.model->weight_type)
                                       : fmt::format("one attention block, {} heads on {} KV heads of {}", job.num_heads,
                                                     job.num_kv_heads, job.head_dim);
   return fmt::format("{}, keys and values in {}", what, KvTypeName(job.kv_type));

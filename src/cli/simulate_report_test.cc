@@ -32,7 +32,8 @@ TEST(SimulateReportTest, ProgramsGetEverythingAndPeopleWhatDiffers) {
   const SimulatePlan lines = Plan(false, TableFormat::kJsonLines);
   EXPECT_EQ(RenderTable({ToTableRow(lines, Simulated(lines, 1000))}, lines.format),
             "{\"platform\":\"rtx-4090\",\"nodes\":1,\"ranks\":2,\"model\":\"\",\"heads\":16,\"kv_heads\":16,"
-            "\"head_dim\":128,\"kv_type\":\"f16\",\"batch\":1,\"context\":65536,\"strategy\":\"ring\","
+            "\"head_dim\":128,\"kv_type\":\"f16\",\"batch\":1,\"tokens\":1,\"context\":65536,\"groups\":1,\"strategy\":"
+            "\"ring\","
             "\"schedule\":\"ring\",\"step_us\":1234.568,\"weight_us\":0.0,\"kv_us\":0.0,\"merge_us\":0.0,"
             "\"gather_us\":0.0,\"messages_per_rank\":7,\"bytes_per_rank\":0,\"mpi_collectives\":0,"
             "\"peak_kv_bytes\":1000,\"fits\":true}\n");
@@ -49,6 +50,16 @@ TEST(SimulateReportTest, AModelHasKeysAndValuesInEveryLayerAndTheRingsBuffersOnc
   EXPECT_EQ(PeakKvBytes(Simulated(plan, one_layer)), 16 * one_layer);
   EXPECT_EQ(PeakKvBytes(Simulated(plan, 2 * one_layer)), 17 * one_layer);
   EXPECT_THAT(RenderTable({ToTableRow(plan, Simulated(plan, 0))}, plan.format), HasSubstr("gather_us"));
+}
+
+TEST(SimulateReportTest, AModelsRanksAreInGroups) {
+  SimulatePlan plan = Plan(true, TableFormat::kJsonLines);
+  plan.points.front().job.layers->division.num_groups = 2;
+  plan.points.front().job.layers->tokens_per_sequence = 512;
+  const std::string line = RenderTable({ToTableRow(plan, Simulated(plan, 0))}, plan.format);
+  EXPECT_THAT(line, HasSubstr("\"tokens\":512,"));
+  EXPECT_THAT(line, HasSubstr("\"groups\":2,"));
+  EXPECT_THAT(DescribeTask(plan), HasSubstr("a step of 512 tokens of"));
 }
 
 TEST(SimulateReportTest, FitsUpToWhatADeviceCanUse) {

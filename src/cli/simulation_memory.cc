@@ -60,18 +60,16 @@ double BytesOfRank(const SimulationJob& job, std::string_view strategy) {
   constexpr double kBuffers = 8;
   const auto state_bytes = static_cast<double>(StateBytes(job));
   double bytes = kRankBytes + kBuffers * std::min(state_bytes, kLargestBuffer) + AllreduceBytes(job, strategy);
-  bytes += 2 * state_bytes;  // queries and outputs
-  if (job.layers) {
-    const int64_t widest = std::max({job.layers->hidden_size, job.layers->ffn_size, job.layers->vocab_size});
-    bytes += static_cast<double>(2 * job.batch * widest) * sizeof(float) + kBuffers * kLargestBuffer;
-  }
+  // A model's inputs and rows, and what its products work in.
+  if (job.layers) bytes += 2 * kBuffers * kLargestBuffer;
   return bytes;
 }
 
 }  // namespace
 
 int64_t StateBytes(const SimulationJob& job) {
-  return job.batch * job.num_heads * (job.head_dim + 2) * static_cast<int64_t>(sizeof(float));
+  const int64_t num_tokens = job.batch * (job.layers ? job.layers->tokens_per_sequence : 1);
+  return num_tokens * job.num_heads * (job.head_dim + 2) * static_cast<int64_t>(sizeof(float));
 }
 
 double EstimateSimulatorBytes(const SimulationJob& job) {

@@ -3,19 +3,25 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/attention/agreement.h"
 #include "src/attention/communicator_state.h"
 #include "src/attention/measure_schedules.h"
 #include "src/base/errors.h"
+#include "src/base/printable.h"
 #include "src/cli/command.h"
 #include "src/cli/decimal_list.h"
+#include "src/cli/plan_machines.h"
+#include "src/cli/plan_model.h"
 #include "src/cli/progress.h"
 #include "src/cli/ranks.h"
 #include "src/cli/size_list.h"
 #include "src/cli/topology_report.h"
+#include "src/planning/prompt_prediction.h"
 #include "src/reduction/choose_schedule.h"
 #include "src/reduction/slot_ownership.h"
 
@@ -27,9 +33,11 @@ constexpr const char* kTopologyExplanation =
 stays inside. Links are measured between one pair of ranks per level, and the planner predicts from these figures what
 each schedule takes, until the last rank has the result; measured_us is the same for real, on made-up states. A schedule
 for comparison is never chosen: paper, whose bits depend on the number of ranks, and allreduce where there is no MPI.
+With a model, also the groups in which the ranks would decode and read prompts, as `pando plan` finds them.
 
 Examples:
   pando topology --ranks 8
+  pando topology --ranks 8 -m llama-3.2-1b
   pando topology --ranks 4 --weights 1,1,0.5,2 --batch 16
   pando topology --ranks 128 --slots 128 -o json
 Under MPI, with every process a rank:
@@ -45,6 +53,7 @@ struct TopologyFlags {
   std::string heads = "32";
   std::string head_dim = "128";
   std::string batch = "1";
+  std::string model;  // empty: none
   std::string output = "text";
 };
 
@@ -55,6 +64,7 @@ struct TopologyRequest {
   int64_t num_heads = 0;
   int64_t head_dim = 0;
   int64_t batch = 0;
+  std::optional<ModelShape> model;
   bool as_json = false;
 
   MessageShape shape() const { return {.num_rows = num_heads * batch, .head_dim = head_dim}; }
@@ -117,6 +127,10 @@ Result<TopologyRequest> ReadFlags(const TopologyFlags& flags) {
   request.ranks = *ranks;
   if (status = CheckSizes(request); !status.ok()) return status;
   if (status = ReadWeights(flags.weights, request); !status.ok()) return status;
+  if (flags.model.empty()) return request;
+  Result<ModelShape> model = FindPlanModel(flags.model, /*weight_type=*/"");
+  if (!model.ok()) return model.status();
+  request.model = std::move(model).value();
   return request;
 }
 
@@ -148,9 +162,30 @@ Status AddSchedules(Communicator& communicator, const TopologyRequest& request, 
 }
 
 std::string DescribeRequest(const TopologyRequest& request) {
-  return fmt::format("--slots {} --heads {} --head-dim {} --batch {}{}", request.num_slots, request.num_heads,
+  return fmt::format("--slots {} --heads {} --head-dim {} --batch {}{}{}", request.num_slots, request.num_heads,
                      request.head_dim, request.batch,
+                     request.model ? fmt::format(" --model {}", Printable(request.model->name)) : "",
                      request.weights.empty() ? "" : fmt::format(" --weights {}", fmt::join(request.weights, ",")));
+}
+
+// On every rank, with the speed of the machines measured.
+Status AddGroups(Communicator& communicator, const ModelShape& model, TopologyReport& report) {
+  const Result<Cluster> cluster = MeasureCluster(communicator);
+  if (!cluster.ok()) return cluster.status();
+  const Machines machines = cluster->machines(report.costs.num_ranks());
+  const StepTask task = {.context_tokens = model.context_length, .batch = report.batch};
+  const Result<StepPrediction> step = PredictStep(machines, model, task);
+  if (!step.ok()) return step.status();
+  const Result<PromptPrediction> prompt =
+      PredictPrompt(machines, model, task, {.num_tokens = std::max<int64_t>(1, model.context_length)});
+  if (!prompt.ok()) return prompt.status();
+  report.groups = GroupsReport{.model = model.name,
+                               .batch = task.batch,
+                               .context_tokens = task.context_tokens,
+                               .decoding = step->division,
+                               .prompts = prompt->division,
+                               .fits = step->fits};
+  return Status();
 }
 
 // On every rank.
@@ -166,8 +201,9 @@ Result<TopologyReport> GatherReport(Communicator& communicator, const TopologyRe
   Result<CostModel> costs = MeasuredCosts(communicator, *ownership);
   if (!costs.ok()) return costs.status();
   report.costs = *costs;
-  if (communicator.size() == 1) return report;
-  if (Status status = AddSchedules(communicator, request, report); !status.ok()) return status;
+  Status status = request.model ? AddGroups(communicator, *request.model, report) : Status();
+  if (status.ok() && communicator.size() > 1) status = AddSchedules(communicator, request, report);
+  if (!status.ok()) return status;
   return report;
 }
 
@@ -194,6 +230,7 @@ std::function<Status()> AddTopology(CLI::App& app) {
   AddTextOption(app, "--heads", "N", flags->heads, "Query heads of a merge");
   AddTextOption(app, "--head-dim", "N", flags->head_dim, "Elements of a head");
   AddTextOption(app, "--batch", "N", flags->batch, "Sequences that are merged at once");
+  AddTextOption(app, "-m,--model", "NAME", flags->model, "Also show its groups: a model by name, or a GGUF file");
   AddTextOption(app, "-o,--output", "FORMAT", flags->output, "text or json");
   app.footer(kTopologyExplanation);
   return [flags] { return RunTopology(*flags); };

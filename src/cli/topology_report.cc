@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "src/base/printable.h"
+#include "src/cli/plan_report.h"
 #include "src/cli/report_text.h"
 #include "src/cli/table_output.h"
 
@@ -133,11 +135,36 @@ std::vector<Row> ScheduleRows(const TopologyReport& report) {
   return rows;
 }
 
+int GroupAt(const CostModel& costs, size_t position, const StepDivision& division) {
+  return GroupOfPosition(costs.num_ranks(), division.num_groups, static_cast<int>(position));
+}
+
+// "  group 3", or "  groups 0, 3" where decoding and prompts differ.
+std::string NameGroups(const CostModel& costs, size_t position, const GroupsReport& groups) {
+  const int decoding = GroupAt(costs, position, groups.decoding);
+  if (!groups.differ()) return fmt::format("  group {}", decoding);
+  return fmt::format("  groups {}, {}", decoding, GroupAt(costs, position, groups.prompts));
+}
+
+std::string DrawingTitle(const GroupsReport* groups) {
+  const char* what = groups == nullptr  ? ""
+                     : groups->differ() ? " and its groups, in decoding and in prompts"
+                                        : " and its group";
+  return fmt::format("The order of the tree, with the slots that each rank owns{}:", what);
+}
+
+std::string GroupsText(const GroupsReport& groups, int num_ranks) {
+  return fmt::format("\n{}, {} with {} tokens{}:\n  decodes in {}\n  reads a prompt in {}\n", Printable(groups.model),
+                     groups.batch == 1 ? "a sequence" : fmt::format("{} sequences", groups.batch),
+                     groups.context_tokens, groups.fits ? "" : ", which do not fit these machines",
+                     DescribeGroups(groups.decoding, num_ranks), DescribeGroups(groups.prompts, num_ranks));
+}
+
 double MergeGbPerSecond(const CostModel& costs) { return 1 / costs.merge_seconds_per_byte / kGiga; }
 
 }  // namespace
 
-std::string DrawRanks(const CostModel& costs) {
+std::string DrawRanks(const CostModel& costs, const GroupsReport* groups_of_model) {
   const Groups groups = CountGroups(costs.topology);
   const int64_t num_slots = costs.ownership.back().end;
   const std::string indent((groups.draws_sockets() ? 2 : 0) + (groups.draws_processes() ? 2 : 0) + 2, ' ');
@@ -148,22 +175,25 @@ std::string DrawRanks(const CostModel& costs) {
   for (size_t position = 0; position < costs.ownership.size(); ++position) {
     const SlotRange range = costs.ownership[position];
     text += Headings(costs, position, groups);
-    text += fmt::format("{}rank {:>{}}  {:<{}}  {}\n", indent, costs.order.rank_at[position], rank_width,
-                        NameSlots(range), slots_width, Bar(range, num_slots));
+    const std::string group = groups_of_model == nullptr ? "" : NameGroups(costs, position, *groups_of_model);
+    text += fmt::format("{}rank {:>{}}  {:<{}}  {}{}\n", indent, costs.order.rank_at[position], rank_width,
+                        NameSlots(range), slots_width, Bar(range, num_slots), group);
   }
   return text;
 }
 
 std::string RenderTopologyText(const TopologyReport& report) {
   std::string text = Summary(report);
-  text += fmt::format("\nThe order of the tree, with the slots that each rank owns:\n\n{}", DrawRanks(report.costs));
+  const GroupsReport* drawn = report.groups && report.groups->are_several() ? &*report.groups : nullptr;
+  text += fmt::format("\n{}\n\n{}", DrawingTitle(drawn), DrawRanks(report.costs, drawn));
   if (report.costs.num_ranks() == 1) return text + "\nWith one rank there is nothing to send.\n";
   text += fmt::format("\nLinks, measured (send and receive: what a further message of a burst adds):\n\n{}",
                       RenderTable(LinkRows(report.costs), TableFormat::kMarkdown));
   text += fmt::format("\nMerging takes in {:.1f} GB/s.\n", MergeGbPerSecond(report.costs));
   text += fmt::format("\nOne merge of {} heads of {}, batch {}:\n\n{}", report.num_heads, report.head_dim, report.batch,
                       RenderTable(ScheduleRows(report), TableFormat::kMarkdown));
-  return text + fmt::format("\nThe planner chooses {}.\n", NameOf(report.chosen));
+  text += fmt::format("\nThe planner chooses {}.\n", NameOf(report.chosen));
+  return report.groups ? text + GroupsText(*report.groups, report.costs.num_ranks()) : text;
 }
 
 std::string RenderTopologyJson(const TopologyReport& report) {
@@ -177,6 +207,10 @@ std::string RenderTopologyJson(const TopologyReport& report) {
                      {"process", place.process},
                      {"slots_begin", costs.ownership[position].begin},
                      {"slots_end", costs.ownership[position].end}});
+    if (report.groups) {
+      ranks.back()["decoding_group"] = GroupAt(costs, position, report.groups->decoding);
+      ranks.back()["prompts_group"] = GroupAt(costs, position, report.groups->prompts);
+    }
   }
   const auto table = [](const std::vector<Row>& rows) { return Json::parse(RenderTable(rows, TableFormat::kJson)); };
   const bool is_alone = costs.num_ranks() == 1;
@@ -191,7 +225,13 @@ std::string RenderTopologyJson(const TopologyReport& report) {
       {"head_dim", report.head_dim},
       {"batch", report.batch},
       {"schedules", table(ScheduleRows(report))},
-      {"chosen", is_alone ? Json() : Json(NameOf(report.chosen))}};
+      {"chosen", is_alone ? Json() : Json(NameOf(report.chosen))},
+      {"groups", report.groups ? Json{{"model", report.groups->model},
+                                      {"context", report.groups->context_tokens},
+                                      {"decoding", report.groups->decoding.num_groups},
+                                      {"prompts", report.groups->prompts.num_groups},
+                                      {"fits", report.groups->fits}}
+                               : Json()}};
   return json.dump(2) + "\n";
 }
 

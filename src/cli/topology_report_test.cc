@@ -131,6 +131,29 @@ TEST(DrawRanksTest, ManySlotsShareTheColumnsAndARankMayOwnNone) {
   EXPECT_EQ(lines[4], "    rank 2  slots 15 to 1023  " + std::string(64, '#'));
 }
 
+TEST(DrawRanksTest, OfAModelEachRankHasItsGroup) {
+  GroupsReport groups = {.decoding = {.num_groups = 2}, .prompts = {.num_groups = 2}};
+  const CostModel costs = CostsOf({{}, {}, {}, {}}, 4);
+  EXPECT_EQ(DrawRanks(costs, &groups),
+            "node 0\n"
+            "  process 0\n"
+            "    rank 0  slot 0  #...  group 0\n"
+            "    rank 1  slot 1  .#..  group 0\n"
+            "    rank 2  slot 2  ..#.  group 1\n"
+            "    rank 3  slot 3  ...#  group 1\n");
+  groups.decoding.num_groups = 1;
+  groups.prompts.num_groups = 4;
+  EXPECT_THAT(DrawRanks(costs, &groups), HasSubstr("    rank 3  slot 3  ...#  groups 0, 3\n"));
+}
+
+TEST(DrawRanksTest, GroupsAreOfNeighboursInTheTreeNotOfConsecutiveRanks) {
+  const CostModel costs = CostsOf({{.node = 0}, {.node = 1}, {.node = 0}, {.node = 1}}, 4);
+  const GroupsReport groups = {.decoding = {.num_groups = 2}, .prompts = {.num_groups = 2}};
+  const std::string text = DrawRanks(costs, &groups);
+  EXPECT_THAT(text, HasSubstr("    rank 2  slot 1  .#..  group 0\n"));
+  EXPECT_THAT(text, HasSubstr("    rank 1  slot 2  ..#.  group 1\n"));
+}
+
 TopologyReport ReportOf(CostModel costs) {
   return {.transport = "mpi",
           .costs = std::move(costs),
@@ -158,6 +181,35 @@ TEST(TopologyReportTest, TextShowsLevelsSchedulesAndTheChoice) {
   EXPECT_THAT(text, HasSubstr("| paper     |          0.0 |         0.0 | comparison |"));
   EXPECT_THAT(text, HasSubstr("The planner chooses butterfly.\n"));
   for (const std::string& line : Lines(text)) EXPECT_LE(line.size(), 120) << line;
+}
+
+TEST(TopologyReportTest, TextSaysInWhichGroupsAModelIsComputed) {
+  TopologyReport report = ReportOf(EightByEight(1024));
+  report.groups = GroupsReport{.model = "a\nmodel",
+                               .batch = 2,
+                               .context_tokens = 8192,
+                               .decoding = {.num_groups = 8},
+                               .prompts = {.num_groups = 64}};
+  const std::string text = RenderTopologyText(report);
+  EXPECT_THAT(text, HasSubstr("slots that each rank owns and its groups, in decoding and in prompts:\n"));
+  EXPECT_THAT(text, HasSubstr("  groups 7, 63\n"));
+  EXPECT_THAT(text, HasSubstr("a\\nmodel, 2 sequences with 8192 tokens:\n"
+                              "  decodes in 8 groups of 8\n"
+                              "  reads a prompt in a group for each rank, with all weights\n"));
+  for (const std::string& line : Lines(text)) EXPECT_LE(line.size(), 120) << line;
+  report.groups->decoding = report.groups->prompts;
+  EXPECT_THAT(RenderTopologyText(report), HasSubstr("slots that each rank owns and its group:\n"));
+}
+
+TEST(TopologyReportTest, OneGroupIsSaidAndNotDrawn) {
+  TopologyReport report = ReportOf(EightByEight());
+  report.groups = GroupsReport{.model = "llama", .context_tokens = 100};
+  const std::string text = RenderTopologyText(report);
+  EXPECT_THAT(text, HasSubstr("slots that each rank owns:\n"));
+  EXPECT_THAT(text, HasSubstr("llama, a sequence with 100 tokens:\n  decodes in one group\n"));
+  EXPECT_THAT(text, Not(HasSubstr("group 0")));
+  report.groups->fits = false;
+  EXPECT_THAT(RenderTopologyText(report), HasSubstr("with 100 tokens, which do not fit these machines:\n"));
 }
 
 TEST(TopologyReportTest, OneRankHasNoLinksAndNoSchedules) {
@@ -189,6 +241,18 @@ TEST(TopologyReportTest, JsonHasTheSameFigures) {
   EXPECT_EQ(json["schedules"][1]["schedule"], "direct");
   EXPECT_EQ(json["schedules"][1]["measured_us"], 18.8);
   EXPECT_EQ(json["chosen"], "butterfly");
+  EXPECT_TRUE(json["groups"].is_null()) << "no model was named";
+}
+
+TEST(TopologyReportTest, JsonHasTheGroupsOfAModelAndOfEachRank) {
+  TopologyReport report = ReportOf(EightByEight());
+  report.groups = GroupsReport{
+      .model = "llama", .context_tokens = 100, .decoding = {.num_groups = 1}, .prompts = {.num_groups = 16}};
+  const auto json = nlohmann::json::parse(RenderTopologyJson(report));
+  EXPECT_EQ(json["groups"],
+            nlohmann::json::parse(R"({"model": "llama", "context": 100, "decoding": 1, "prompts": 16, "fits": true})"));
+  EXPECT_EQ(json["ranks_in_tree_order"][63]["decoding_group"], 0);
+  EXPECT_EQ(json["ranks_in_tree_order"][63]["prompts_group"], 15);
 }
 
 }  // namespace
