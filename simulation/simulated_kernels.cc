@@ -30,6 +30,34 @@ double BytesRead(const AttentionRule& rule, const KvPageLayout& layout, const Tr
   return bytes;
 }
 
+// Of the rank's slots, among the first `num_tokens` of a sequence; to a page.
+double OwnedTokens(const TreeShape& tree, SlotRange slots, int64_t num_tokens) {
+  int64_t num_chunks = 0;
+  for (int64_t slot = slots.begin; slot < slots.end; ++slot) num_chunks += NumChunksOfSlot(tree, slot, num_tokens);
+  return static_cast<double>(num_chunks * tree.chunk_tokens);
+}
+
+// Scores and sums of values: two multiply-adds for each element of each token that a query sees.
+double AttentionFlops(const AttentionRule& rule, const KvPageLayout& layout, const TreeShape& tree, SlotRange slots,
+                      std::span<const QueryBlock> blocks) {
+  const double flops_per_token = 4.0 * static_cast<double>(rule.num_heads * layout.head_dim);
+  double flops = 0;
+  for (const QueryBlock& block : blocks) {
+    // On average the queries of a block see half of the tokens that it adds.
+    const double seen = (OwnedTokens(tree, slots, block.first_position) +
+                         OwnedTokens(tree, slots, block.first_position + block.num_queries)) /
+                        2;
+    const double unseen = OwnedTokens(tree, slots, VisibleFrom(block.first_position, rule.window).begin);
+    flops += static_cast<double>(block.num_queries) * flops_per_token * std::max(0.0, seen - unseen);
+  }
+  return flops;
+}
+
+void SpendOnProduct(size_t num_rows, size_t num_columns, size_t row_bytes, size_t num_tokens) {
+  const double flops = 2.0 * static_cast<double>(num_rows * num_columns) * static_cast<double>(num_tokens);
+  Spend(Device().WorkSeconds(static_cast<double>(num_rows * row_bytes), flops));
+}
+
 double StateBytes(const AttentionStateSpan& states) {
   return static_cast<double>(AttentionStateSpan::NumFloats(states.rows, states.head_dim) * sizeof(float));
 }
@@ -61,7 +89,8 @@ Status ShardAttention::Decode(const KvCache& cache, std::span<const QueryBlock> 
 
 Status ShardAttention::Decode(const ShardPages& pages, std::span<const QueryBlock> blocks, ThreadPool& /*pool*/,
                               ForestStates& forest) {
-  Spend(Device().ReadSeconds(BytesRead(rule_, pages.layout(), pages.tree(), pages.slots(), blocks)));
+  Spend(Device().KernelSeconds(BytesRead(rule_, pages.layout(), pages.tree(), pages.slots(), blocks),
+                               AttentionFlops(rule_, pages.layout(), pages.tree(), pages.slots(), blocks)));
   forest.subtrees = ForestOf(pages.slots());
   const size_t num_rows = NumRows(rule_, blocks);
   const size_t floats = AttentionStateSpan::NumFloats(num_rows, pages.layout().padded_dim());
@@ -73,7 +102,7 @@ Status ShardAttention::Decode(const ShardPages& pages, std::span<const QueryBloc
   return Status();
 }
 
-// Prefill is bound by arithmetic, of which a device model says nothing: nobody simulates it.
+// The same kernel to a device: reading each page once, and arithmetic.
 Status ShardAttention::Prefill(const KvCache& cache, const QueryBlock& block, ThreadPool& pool, ForestStates& forest) {
   return Decode(cache, {&block, 1}, pool, forest);
 }
@@ -85,9 +114,25 @@ Status ShardAttention::Prefill(const ShardPages& pages, const QueryBlock& block,
 size_t MultiplyScratchBytes(size_t /*columns*/) { return kCacheLineBytes; }
 
 // The launch is the caller's: a product may be several calls.
-void MultiplyRows(const WeightMatrix& w, size_t /*first_row*/, size_t num_rows, const Activations& /*x*/,
-                  float* /*out*/, size_t /*out_stride*/, std::byte* /*scratch*/, const std::byte* /*next_rows*/) {
-  Spend(static_cast<double>(num_rows * w.row_bytes()) / Device().memory_bytes_per_second);
+void MultiplyRows(const WeightMatrix& w, size_t /*first_row*/, size_t num_rows, const Activations& x, float* /*out*/,
+                  size_t /*out_stride*/, std::byte* /*scratch*/, const std::byte* /*next_rows*/) {
+  SpendOnProduct(num_rows, w.columns, w.row_bytes(), x.tokens());
+}
+
+WeightColumns ColumnsOf(const WeightMatrix& w, SegmentRange segments) { return {w, segments, w.data, w.row_bytes()}; }
+WeightColumns CopyColumns(const WeightMatrix& w, SegmentRange segments, std::byte* /*to*/) {
+  return ColumnsOf(w, segments);
+}
+
+void MultiplyColumns(const WeightColumns& w, size_t /*first_row*/, size_t num_rows, const Activations& x,
+                     float* /*out*/, size_t /*out_stride*/, size_t /*node_stride*/, std::byte* /*scratch*/,
+                     const std::byte* /*next_rows*/) {
+  SpendOnProduct(num_rows, NumColumns(w.matrix.columns, w.segments), w.row_bytes(), x.tokens());
+}
+
+// A merge reads two nodes and writes one.
+void FoldColumnParts(std::span<const SegmentMerge> merges, size_t size, float* /*nodes*/, size_t /*node_stride*/) {
+  Spend(static_cast<double>(merges.size() * 3 * size * sizeof(float)) / Device().memory_bytes_per_second);
 }
 
 }  // namespace pando

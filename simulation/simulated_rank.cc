@@ -1,8 +1,10 @@
 #include "simulation/simulated_rank.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -49,30 +51,42 @@ AttentionOptions OptionsOf(const SimulationJob& job, const std::string& strategy
   return options;
 }
 
-// A cache with all the tokens and none of their bytes.
-Status Fill(const SimulationJob& job, KvCache& cache) {
+// A cache with tokens and none of their bytes: of each sequence so many.
+Status Fill(const SimulationJob& job, int64_t num_tokens, KvCache& cache) {
   SequenceTable table(/*num_layers=*/1);
-  for (int64_t i = 0; i < job.batch; ++i) table.fill(0, table.Add()).num_tokens = job.context;
+  for (int64_t i = 0; i < job.batch; ++i) table.fill(0, table.Add()).num_tokens = num_tokens;
   Result<KvCache> filled = KvCache::CreateWithTable(cache.options(), std::move(table));
   if (!filled.ok()) return filled.status();
   cache = std::move(filled).value();
   return Status();
 }
 
-// A decode step: of one attention block, or of a model's layers around it.
+// A step: of one attention block, or of a model's layers around it, in the steps of src/model/transformer.cc.
 class Step {
  public:
-  Step(const SimulationJob& job, Transport& transport, RankAttention& attention)
-      : job_(job), transport_(transport), attention_(attention), pool_(1), product_(transport, pool_) {
-    for (int64_t i = 0; i < job.batch; ++i) sequences_.push_back({.sequence = i});
-    const size_t num_rows = static_cast<size_t>(job.batch * job.num_heads);
-    queries_.resize(num_rows * static_cast<size_t>(job.head_dim));
-    output_.resize(queries_.size());
-    lse_.resize(num_rows);
+  Step(const SimulationJob& job, Communicator& communicator, RankAttention& attention)
+      : job_(job),
+        transport_(*StateOf(communicator).transport),
+        order_(StateOf(communicator).order),
+        attention_(attention),
+        pool_(1),
+        product_(transport_, pool_, copies_),
+        division_(job.layers ? job.layers->division : kOneGroup),
+        num_tokens_(job.batch * TokensPerSequence()) {
+    for (int64_t i = 0; i < job.batch; ++i) sequences_.push_back({i, TokensPerSequence()});
+    Divide();
   }
 
   Status Prepare() {
-    if (!job_.layers) return Status();
+    const auto num_rows = static_cast<size_t>(num_tokens_ * job_.num_heads);
+    const auto floats = [](AlignedBuffer& buffer, size_t count) {
+      return buffer.Grow(count * sizeof(float), "the activations of a step");
+    };
+    lse_.resize(num_rows);
+    Status status = floats(queries_, num_rows * static_cast<size_t>(job_.head_dim));
+    if (status.ok()) status = floats(output_, num_rows * static_cast<size_t>(job_.head_dim));
+    if (!status.ok()) return status;
+    if (status = FillBefore(); !status.ok() || !job_.layers) return status;
     const Result<WeightType> type = ParseWeightType(job_.layers->weight_type);
     if (!type.ok()) return type.status();
     const auto matrix = [&](int64_t rows, int64_t columns) {
@@ -87,13 +101,13 @@ class Step {
     gate_ = matrix(layers.ffn_size, layers.hidden_size);
     down_ = matrix(layers.hidden_size, layers.ffn_size);
     logits_ = matrix(layers.vocab_size, layers.hidden_size);
-    const auto most_rows =
-        static_cast<size_t>(std::max({q_rows + 2 * kv_rows, layers.hidden_size, layers.ffn_size, layers.vocab_size}));
+    const auto most_rows = static_cast<size_t>(std::max({q_rows + 2 * kv_rows, layers.hidden_size, layers.ffn_size}));
     const auto most_columns = static_cast<size_t>(std::max({q_rows, layers.hidden_size, layers.ffn_size}));
-    const auto num_tokens = static_cast<size_t>(job_.batch);
-    x_.resize(num_tokens * most_columns);
-    rows_.resize(num_tokens * most_rows);
-    return product_.Grow(num_tokens, most_rows, most_columns);
+    const auto num_tokens = static_cast<size_t>(num_tokens_);
+    const auto num_logits = static_cast<size_t>(job_.batch * layers.vocab_size);
+    status = floats(x_, num_tokens * most_columns);
+    if (status.ok()) status = floats(rows_, std::max(num_tokens * most_rows, num_logits));
+    return status.ok() ? product_.Grow(num_tokens, most_rows, most_columns) : status;
   }
 
   Status Run() {
@@ -101,26 +115,77 @@ class Step {
     if (Status status = TakeCommand(); !status.ok()) return status;
     for (int64_t layer = 0; layer < job_.layers->num_layers; ++layer) {
       if (Status status = Multiply(qkv_); !status.ok()) return status;
-      if (Status status = Attend(); !status.ok()) return status;
+      if (Status status = division_.divides_tokens ? AttendDivided() : Attend(); !status.ok()) return status;
       if (Status status = Multiply({&o_, 1}); !status.ok()) return status;
-      if (Status status = MultiplyGated(); !status.ok()) return status;
-      if (Status status = Multiply({&down_, 1}); !status.ok()) return status;
+      if (Status status = FeedForward(); !status.ok()) return status;
     }
-    return Timed([&] { return product_.MultiplyToFront(logits_, rows_.data()); }, {&logits_, 1});
+    if (Status status = division_.divides_tokens ? CollectResidual() : Status(); !status.ok()) return status;
+    return Timed([&] { return product_.MultiplyToFront(logits_, rows_.as<float>()); }, {&logits_, 1}, job_.batch);
   }
 
   SimulationResult result;
 
  private:
-  // What the front tells its workers: to add a token to each sequence and return the logits of all.
+  int64_t TokensPerSequence() const { return job_.layers ? job_.layers->tokens_per_sequence : 1; }
+  int num_ranks() const { return transport_.size(); }
+  int position() const { return order_.position_of[static_cast<size_t>(transport_.rank())]; }
+
+  // Who computes which tokens, and with whom.
+  void Divide() {
+    const int group = GroupOfPosition(num_ranks(), division_.num_groups, position());
+    const RankRange members = GroupRange(num_ranks(), division_.num_groups, group);
+    group_ranks_.assign(order_.rank_at.begin() + members.begin, order_.rank_at.begin() + members.end);
+    product_.SetGroup(group_ranks_);
+    group_tokens_ = num_tokens_;
+    if (!division_.divides_tokens) return;
+    group_tokens_ = TokensOfGroup(num_tokens_, division_.num_groups, group).size();
+    for (int p = 0; p < num_ranks(); ++p) {
+      first_token_of_.push_back(TokensOfPosition(num_tokens_, num_ranks(), division_.num_groups, p).begin);
+    }
+    first_token_of_.push_back(num_tokens_);
+    // Each group has early and late tokens.
+    int64_t early = 0;
+    int64_t late = num_tokens_;
+    for (int i = 0; i < division_.num_groups; ++i) {
+      const int64_t count = TokensOfGroup(num_tokens_, division_.num_groups, i).size();
+      AddRuns(early, early + (count + 1) / 2);
+      AddRuns(late - count / 2, late);
+      early += (count + 1) / 2;
+      late -= count / 2;
+    }
+  }
+
+  // Tokens [begin, end) of the batch, sequence by sequence.
+  void AddRuns(int64_t begin, int64_t end) {
+    for (int64_t token = begin; token < end;) {
+      const int64_t part = token / TokensPerSequence();
+      const int64_t next = std::min(end, (part + 1) * TokensPerSequence());
+      runs_.push_back({static_cast<size_t>(part), token - part * TokensPerSequence(), next - token});
+      token = next;
+    }
+  }
+
+  size_t TokensOfRank(int rank) const {
+    const auto p = static_cast<size_t>(order_.position_of[static_cast<size_t>(rank)]);
+    return static_cast<size_t>(first_token_of_[p + 1] - first_token_of_[p]);
+  }
+
+  // What is in the cache when attention begins: all tokens of the context, or those before the step, which adds its
+  // own.
+  Status FillBefore() {
+    const int64_t added = division_.divides_tokens ? TokensPerSequence() : 0;
+    return Fill(job_, job_.context - added, attention_.cache());
+  }
+
+  // What the front tells its workers: to add tokens to each sequence and return the logits of the last.
   Status TakeCommand() {
     const double start = NowSeconds();
-    const int32_t token = 0;
+    const std::vector<int32_t> tokens(static_cast<size_t>(TokensPerSequence()));
     std::vector<SequenceTokens> batch;
     std::vector<size_t> wanted;
     for (const SequenceQueries& each : sequences_) {
-      wanted.push_back(batch.size());
-      batch.push_back({each.sequence, {&token, 1}});
+      batch.push_back({each.sequence, tokens});
+      wanted.push_back(batch.size() * tokens.size() - 1);
     }
     Command command;
     BeginStep(command, batch, wanted);
@@ -129,21 +194,79 @@ class Step {
     return status;
   }
 
-  Status Attend() {
-    Status status = attention_.Decode(/*layer=*/0, sequences_, queries_, output_, lse_);
+  void AddReport() {
     const StepReport& report = attention_.last_step();
     result.schedule = report.schedule;
     result.kv_seconds += report.compute_seconds;
     result.merge_seconds += report.merge_seconds;
+  }
+
+  Status Attend() {
+    const auto floats = static_cast<size_t>(num_tokens_ * job_.num_heads * job_.head_dim);
+    const std::span<const float> queries(queries_.as<float>(), floats);
+    const std::span<float> output(output_.as<float>(), floats);
+    if (TokensPerSequence() <= kMaxDecodeQueries) {
+      Status status = attention_.Decode(/*layer=*/0, sequences_, queries, output, lse_);
+      AddReport();
+      return status;
+    }
+    const size_t part = floats / sequences_.size();
+    for (size_t i = 0; i < sequences_.size(); ++i) {
+      Status status = attention_.Prefill(/*layer=*/0, sequences_[i], queries.subspan(i * part, part),
+                                         output.subspan(i * part, part), {});
+      AddReport();
+      if (!status.ok()) return status;
+    }
+    return Status();
+  }
+
+  Status AttendDivided() {
+    const size_t q_rows = static_cast<size_t>(job_.num_heads * job_.head_dim);
+    const std::span<float> mine(output_.as<float>(), TokensOfRank(transport_.rank()) * q_rows);
+    const float* vectors = queries_.as<float>();
+    Status status =
+        attention_.AppendAndAttend(/*layer=*/0, sequences_, runs_, first_token_of_, {vectors, vectors, vectors}, mine);
+    AddReport();
+    if (status.ok()) status = FillBefore();
+    if (!status.ok() || group_ranks_.size() == 1) return status;
+    std::vector<size_t> bytes_of_member;
+    for (const int rank : group_ranks_) bytes_of_member.push_back(TokensOfRank(rank) * q_rows * sizeof(float));
+    const std::span<float> all(x_.as<float>(), static_cast<size_t>(group_tokens_) * q_rows);
+    return Gather(std::as_bytes(mine), std::as_writable_bytes(all), group_ranks_, bytes_of_member);
+  }
+
+  Status Gather(std::span<const std::byte> mine, std::span<std::byte> all, std::span<const int> ranks,
+                std::span<const size_t> bytes_of_member) {
+    const double start = NowSeconds();
+    Status status = transport_.AllGatherAmong(ranks, mine, all, bytes_of_member);
+    result.gather_seconds += NowSeconds() - start;
     return status;
+  }
+
+  // The last token of each sequence, from who has it to all ranks.
+  Status CollectResidual() {
+    const size_t row_bytes = static_cast<size_t>(job_.layers->hidden_size) * sizeof(float);
+    std::vector<size_t> bytes_of_rank(static_cast<size_t>(num_ranks()));
+    int64_t token = 0;  // in the order of the runs
+    for (const DividedTokens::Run& run : runs_) {
+      token += run.count;
+      if (run.first + run.count != TokensPerSequence()) continue;
+      const auto after = std::ranges::upper_bound(first_token_of_, token - 1);
+      const int rank = order_.rank_at[static_cast<size_t>(after - first_token_of_.begin()) - 1];
+      bytes_of_rank[static_cast<size_t>(rank)] += row_bytes;
+    }
+    std::vector<int> all_ranks(static_cast<size_t>(num_ranks()));
+    std::iota(all_ranks.begin(), all_ranks.end(), 0);
+    const std::span<const std::byte> mine(rows_.data(), bytes_of_rank[static_cast<size_t>(transport_.rank())]);
+    return Gather(mine, {x_.data(), sequences_.size() * row_bytes}, all_ranks, bytes_of_rank);
   }
 
   // A kernel that reads its rows of the weights, and the gather of what it gives.
   template <typename Function>
-  Status Timed(const Function& function, std::span<const WeightMatrix> parts) {
+  Status Timed(const Function& function, std::span<const WeightMatrix> parts, int64_t num_tokens) {
     const double start = NowSeconds();
     Spend(Device().launch_overhead_seconds);
-    product_.SetInput(parts, x_.data(), static_cast<size_t>(job_.batch));
+    product_.SetInput(parts, x_.as<float>(), static_cast<size_t>(num_tokens));
     Status status = function();
     const double gathering = product_.TakeGatherSeconds();
     result.gather_seconds += gathering;
@@ -152,37 +275,48 @@ class Step {
   }
 
   Status Multiply(std::span<const WeightMatrix> parts) {
-    return Timed([&] { return product_.Multiply(parts, rows_.data()); }, parts);
+    return Timed([&] { return product_.Multiply(parts, rows_.as<float>()); }, parts, group_tokens_);
   }
-  Status MultiplyGated() {
-    return Timed([&] { return product_.MultiplyGated(gate_, gate_, rows_.data()); }, {&gate_, 1});
+  // Two kernels: gate with up, and down.
+  Status FeedForward() {
+    result.weight_seconds += Device().launch_overhead_seconds;
+    Spend(Device().launch_overhead_seconds);
+    return Timed([&] { return product_.FeedForward(gate_, gate_, down_, division_.down, rows_.as<float>()); },
+                 {&gate_, 1}, group_tokens_);
   }
 
   const SimulationJob& job_;
   Transport& transport_;
+  const RankOrder& order_;
   RankAttention& attention_;
   ThreadPool pool_;
+  ColumnCopies copies_;
   ShardedProduct product_;
+  const StepDivision division_;
+  const int64_t num_tokens_;  // of the step
+  int64_t group_tokens_ = 0;  // that this rank's group computes
+  std::vector<int> group_ranks_;
+  std::vector<DividedTokens::Run> runs_;  // where tokens are divided
+  std::vector<int64_t> first_token_of_;   // likewise, by position
   std::vector<SequenceQueries> sequences_;
-  std::vector<float> queries_;
-  std::vector<float> output_;
+  AlignedBuffer queries_;
+  AlignedBuffer output_;
   std::vector<float> lse_;
   std::array<WeightMatrix, 3> qkv_;
   WeightMatrix o_;
   WeightMatrix gate_;  // and up
   WeightMatrix down_;
   WeightMatrix logits_;
-  std::vector<float> x_;
-  std::vector<float> rows_;
+  AlignedBuffer x_;
+  AlignedBuffer rows_;
 };
 
 Result<SimulationResult> RunStep(const SimulationJob& job, const std::string& strategy, Communicator& communicator,
                                  SimulatedMachine& machine) {
   Result<std::unique_ptr<RankAttention>> attention = RankAttention::Create(communicator, OptionsOf(job, strategy));
   if (!attention.ok()) return attention.status();
-  if (Status status = Fill(job, (*attention)->cache()); !status.ok()) return status;
   Transport& transport = *StateOf(communicator).transport;
-  Step step(job, transport, **attention);
+  Step step(job, communicator, **attention);
   if (Status status = step.Prepare(); !status.ok()) return status;
 
   machine.Align();

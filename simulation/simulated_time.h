@@ -2,7 +2,7 @@
 // time: what it is to do while it is busy begins when it is free.
 //
 //   SetDevice(platform.device);                            // once, before ranks start
-//   Spend(Device().ReadSeconds(bytes));                    // on a rank: as if it had read so much
+//   Spend(Device().KernelSeconds(bytes, flops));           // on a rank: as if it had read and computed so much
 #ifndef PANDO_SIMULATION_SIMULATED_TIME_H_
 #define PANDO_SIMULATION_SIMULATED_TIME_H_
 

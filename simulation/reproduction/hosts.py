@@ -42,8 +42,9 @@ def _platform(measured):
     return {"name": "hosts-1g", "description": "Four namespaces of one machine on links of 1 Gbit/s",
             "max_nodes": _HOSTS, "ranks_per_node": 1, "ports_per_node": 1,
             "source": "tests/hosts/run makes them: four hosts, one rank and one link each",
-            "device": {"memory_bytes": 1e9, "memory_bytes_per_second": read, "launch_overhead_seconds": 0,
-                       "source": "what the hosts' own attention read per second, all four at once on shared cores"},
+            "device": {"memory_bytes": 1e9, "memory_bytes_per_second": read, "flops_per_second": 1e15,
+                       "launch_overhead_seconds": 0,
+                       "source": "what the hosts' own attention read per second, all four at once on shared cores; arithmetic is in it"},
             "within_node": dict(between, source="unused: one rank on each host"), "between_nodes": between}
 
 

@@ -57,9 +57,8 @@ ring needs more than tree on each rank:
 
 {text.table(["hidden size", "paper", "formula, 2 b t d elements", "counted by the program", "resident memory"], lines)}
 
-*Counted*: the keys, values and buffers of the rank that has most (`peak_kv_bytes`). It is 0.8 % less than the formula's, since
-shards are not equal: 2000 chunks of 64 tokens on 64 slots are 1008 for one rank and 992 for the other. With tree the rank
-that has most holds 1008; with ring it holds these and the 992 that it receives, so the difference is 992 and not 1000. *Resident*: the peak resident size of
+*Counted*: the keys, values and buffers of the rank that has most (`peak_kv_bytes`). Both ranks have half of the 2000 chunks of 64
+tokens, so ring holds as much again as tree: the formula's. *Resident*: the peak resident size of
 the process that runs ring, less that of the one that runs tree, for each of its two ranks. With more than two ranks ring
 holds two foreign shards, one to read and one that arrives: 3 shards in all, where the paper counts 2.
 

@@ -47,18 +47,20 @@ def _panel(entry, rows):
 
 
 def section(program, figures):
-    parts = ["""## Decoding 10 tokens with whole models (simulated)
+    results = [_simulate(program, entry) for entry in paper.TABLES]
+    groups = sorted({row["groups"] for rows in results for row in rows.values()})
+    parts = [f"""## Decoding 10 tokens with whole models (simulated)
 
-Each step reads the weights (split by output rows over the GPUs), the keys and values and merges once per layer; gathers
-of the split products and the front's command to all ranks are in the time. Contexts (the paper's 32k is taken for 32,000) and
+Each step reads the weights, the keys and values and merges once per layer; gathers of the divided products and the front's
+command to all ranks are in the time. The GPUs are in the [groups](planning.md#groups) that the planner chooses, here
+{"one of all GPUs" if groups == [1] else f"{groups[0]} to {groups[-1]} of them"}. Contexts (the paper's 32k is taken for 32,000) and
 models are the paper's, weights and KV are f16, batch 1. The paper's columns are its own measurements.
 
 ![time of ten tokens over context, simulated and the paper's](figures/models.svg)
 """]
     panels = []
     calibration = []
-    for entry in paper.TABLES:
-        rows = _simulate(program, entry)
+    for entry, rows in zip(paper.TABLES, results, strict=True):
         panels.append(_panel(entry, rows))
         lines = []
         for context, (tree, ring) in entry["seconds"].items():

@@ -29,8 +29,8 @@ on GPU clusters* (arXiv 2408.04093). Every section says in its title whether its
 **simulated**.
 
 **Simulated** means: Pando's own MPI transport, schedules, ring and planner run, every rank of them, on SimGrid's network
-model; what a rank would compute takes the time that its device's memory bandwidth allows. That is an idealised machine:
-links share bandwidth fairly and never stall, no rank is late, a kernel starts after a constant time, and only latency,
+model; what a rank would compute takes the time that its device's memory bandwidth and arithmetic allow. That is an idealised
+machine: links share bandwidth fairly and never stall, no rank is late, a kernel starts after a constant time, and only latency,
 bandwidth and a cost per message are known of a link. The figures and their sources are in `simulation/platforms/`; those
 marked as assumptions there (latencies and overheads above all) move the absolute times of tree and direct, which are a
 handful of messages, and hardly those of ring, which is bandwidth. Nothing is calibrated to the paper's results, but for

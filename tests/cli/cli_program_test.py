@@ -195,6 +195,22 @@ class TopologyTest(ProgramTest):
         topology = json.loads(self.output_of("topology", "--ranks", "64", "-o", "json"))
         self.assertEqual([rank["slots_begin"] for rank in topology["ranks_in_tree_order"]], list(range(64)))
 
+    def test_groups_of_a_model(self):
+        for ranks in (1, 3):
+            topology = json.loads(self.output_of("topology", "--ranks", str(ranks), "-m", "smollm2-135m", "-o", "json"))
+            groups = topology["groups"]
+            self.assertEqual(groups["context"], 8192)
+            self.assertTrue(groups["fits"])
+            for phase in ("decoding", "prompts"):
+                of_ranks = [rank[f"{phase}_group"] for rank in topology["ranks_in_tree_order"]]
+                self.assertEqual(sorted(set(of_ranks)), list(range(groups[phase])))
+        text = self.output_of("topology", "--ranks", "2", "-m", "smollm2-135m", "--batch", "4")
+        self.assertRegex(text, r"\nsmollm2-135m, 4 sequences with 8192 tokens:\n  decodes in .+\n  reads a prompt in .+\n\Z")
+
+    def test_a_model_that_is_not_known_or_not_there(self):
+        self.assertIn("unknown model 'gpt': it must be one of", self.complaint_about("topology", "-m", "gpt"))
+        self.assertIn("nowhere.gguf", self.complaint_about("topology", "-m", "nowhere.gguf"))
+
     def test_more_ranks_than_slots_says_how_to_raise_the_slots(self):
         self.assertIn("use --slots 128", self.complaint_about("topology", "--ranks", "65"))
 

@@ -27,6 +27,7 @@ WRONG = [
     (["name"], None), (["name"], ""), (["name"], 3), (["nodes"], 4), (["max_nodes"], 0), (["max_nodes"], 1.5),
     (["max_nodes"], "8"), (["max_nodes"], 65537), (["ranks_per_node"], 1025), (["ports_per_node"], -1),
     (["device"], []), (["device"], None), (["device", "memory_bytes"], 0), (["device", "memory_bytes"], "80GB"),
+    (["device", "flops_per_second"], None), (["device", "flops_per_second"], 0.5),
     (["device", "launch_overhead_seconds"], -1e-6), (["device", "source"], None), (["device", "flops"], 1e15),
     (["within_node", "bytes_per_second"], 0), (["within_node", "bytes_per_second"], 1e19),
     (["between_nodes"], None), (["between_nodes", "latency_seconds"], None),
@@ -85,6 +86,7 @@ class PlanTest(unittest.TestCase):
                      r"^Take \d+ ranks on \d nodes?, with --slots 64 and the schedule \S+: [\d.]+ ms per token, "
                      r"\d+ % of it .*\.$", r"^Predicted, not measured"):
             self.assertRegex(text, re.compile(fact, re.MULTILINE))
+        self.assertLessEqual(max(len(line) for line in text.splitlines() if line.startswith("|")), 100)
 
     def test_a_sweep_finds_the_fewest_ranks_and_a_recommendation(self):
         rows = self.plan("-m", "llama-3.1-70b", "-c", "128K", "--platform", "mi300x")
@@ -130,6 +132,27 @@ class PlanTest(unittest.TestCase):
         self.assertEqual(one("--schedule", "butterfly")["schedule"], "butterfly")
         self.assertLessEqual(f16["merge_ms"], one("--schedule", "butterfly")["merge_ms"])
 
+    def test_groups_and_prompts(self):
+        args = ("-m", "llama-3.1-8b", "-c", "128K", "--weight-type", "q4_0", "--platform", "cpu-10g", "--ranks", "8,32")
+        chosen = self.plan(*args)
+        forced = self.plan(*args, "--groups", "2")
+        self.assertEqual([row["groups"] for row in forced], [2, 2])
+        self.assertEqual([row["prompt_groups"] for row in forced], [2, 2])
+        for row, other in zip(chosen, forced, strict=True):
+            self.assertLessEqual(row["ms_per_token"], other["ms_per_token"])
+            self.assertLessEqual(row["prompt_s"], other["prompt_s"])
+            self.assertLess(row["ms_per_token"], row["one_group_ms"])
+            self.assertLess(row["prompt_s"], row["prompt_one_group_s"])
+            self.assertLess(row["prompt_s"], row["prompt_sequential_s"])
+            self.assertAlmostEqual(row["prompt_tokens_per_s"], 131072 / row["prompt_s"], delta=0.5)
+            parts = sum(row[f"prompt_{part}_s"] for part in ("weights", "kv", "merge", "gather"))
+            self.assertAlmostEqual(parts, row["prompt_s"], delta=0.003)
+        self.assertEqual(self.plan(*args, "--prompt", "1K")[0]["prompt_tokens"], 1024)
+        text = self.output_of("plan", *args)
+        self.assertRegex(text, r"(?m)^Decode in 8 groups of 4; one group by rows takes [\d.]+ ms\.$")
+        self.assertRegex(text, r"(?m)^Read a prompt of 128K tokens in a group for each rank, with all weights: the first token comes "
+                         r"after \d+ s, at [\d.]+ tokens/s; one group by rows takes \d+ s\.\nIf no message travelled")
+
     def test_what_does_not_fit_is_an_answer(self):
         text = self.output_of("plan", "-m", "llama-3.1-405b", "-c", "128K", "--platform", "rtx-4090")
         self.assertRegex(text, r"It does not fit: a rank of 2 needs [\d.]+ GiB and has 20\.1 GiB")
@@ -164,6 +187,8 @@ class PlanTest(unittest.TestCase):
                 (["-m", "llama-3.1-8b", "-c", "0"], "-c"),
                 (["-m", "llama-3.1-8b", "--kv-type", "f8"], "--kv-type.*f8"),
                 (["-m", "llama-3.1-8b", "--batch", "0"], "--batch"),
+                (["-m", "llama-3.1-8b", "--groups", "0"], "--groups"),
+                (["-m", "llama-3.1-8b", "-c", "4K", "--prompt", "5K"], "--prompt.*5K.*1 to 4096"),
                 (["-m", "llama-3.1-8b", "--schedule", "ring"], "--schedule.*butterfly"),
                 (["-m", "llama-3.1-8b", "-o", "xml"], "-o"),
                 (["-m", "llama-3.1-8b", "--platform", "dgx-h200"], "unknown platform 'dgx-h200'.*dgx-h100"),

@@ -25,8 +25,8 @@ import xml.etree.ElementTree
 PROGRAM = ""
 MPIRUN = []
 
-KEYS = ["platform", "nodes", "ranks", "model", "heads", "kv_heads", "head_dim", "kv_type", "batch", "context", "strategy",
-        "schedule", "step_us", "weight_us", "kv_us", "merge_us", "gather_us", "messages_per_rank", "bytes_per_rank",
+KEYS = ["platform", "nodes", "ranks", "model", "heads", "kv_heads", "head_dim", "kv_type", "batch", "tokens", "context", "groups",
+        "strategy", "schedule", "step_us", "weight_us", "kv_us", "merge_us", "gather_us", "messages_per_rank", "bytes_per_rank",
         "mpi_collectives", "peak_kv_bytes", "fits"]
 COUNTED = ["messages_per_rank", "bytes_per_rank", "mpi_collectives", "peak_kv_bytes"]
 PLANNED = ["butterfly", "two-level", "direct", "reduce-scatter", "ring"]
@@ -58,6 +58,11 @@ class WithoutSimulatorTest(SimulateTest):
                 ([*here, "--model", "llama-9"], "unknown model 'llama-9'.*llama-3.1-8b"),
                 ([*here, "--model", "llama-3.1-8b", "--shape", "16x128"], "one of the two"),
                 ([*here, "--weight-type", "q8_0"], "--weight-type"),
+                ([*here, "--tokens", "512"], "--tokens is 512: it is for a --model"),
+                ([*here, "--groups", "2"], "--groups is 2: it is for a --model"),
+                ([*here, "--model", "smollm2-135m", "--tokens", "0"], "--tokens"),
+                ([*here, "--model", "smollm2-135m", "--groups", "0"], "--groups"),
+                ([*here, "--model", "smollm2-135m", "--tokens", "512", "--contexts", "100"], "--tokens is 512.*100"),
                 ([*here, "--model", "llama-3.1-8b", "--weight-type", "q9"], "--weight-type.*q9"),
                 ([*here, "--ranks", "1025"], "--ranks.*1025.*1 to 1024"),
                 ([*here, "--nodes", "1..129"], "--nodes.*1..129.*128"),

@@ -44,9 +44,11 @@ class ProcessesTest(unittest.TestCase):
         self.assertEqual(said(done.stdout), golden())
 
     def test_processes(self):
-        for num_ranks, attention in ((2, "tree"), (4, "tree"), (4, "allreduce"), (2, "ring")):
-            with self.subTest(num_ranks=num_ranks, attention=attention):
-                line, environment = mpirun.command(LAUNCHER, num_ranks, generate("--attention", attention))
+        for num_ranks, attention, groups in ((2, "tree", 0), (4, "tree", 1), (4, "tree", 2), (3, "tree", 3),
+                                             (4, "allreduce", 0), (2, "ring", 2)):
+            with self.subTest(num_ranks=num_ranks, attention=attention, groups=groups):
+                line, environment = mpirun.command(LAUNCHER, num_ranks,
+                                                   generate("--attention", attention, "--groups", str(groups)))
                 done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(said(done.stdout), golden())
@@ -56,13 +58,14 @@ class ProcessesTest(unittest.TestCase):
 class HostsTest(unittest.TestCase):
     def test_two_hosts(self):
         with network.Network(num_hosts=2) as hosts:
-            for ranks_per_host, attention in ((1, "tree"), (2, "tree"), (2, "two-level"), (2, "direct")):
-                with self.subTest(ranks_per_host=ranks_per_host, attention=attention):
+            for ranks_per_host, attention, groups in ((1, "tree", 0), (2, "tree", 1), (2, "tree", 2), (2, "tree", 4),
+                                                      (2, "two-level", 2), (2, "direct", 0)):
+                with self.subTest(ranks_per_host=ranks_per_host, attention=attention, groups=groups):
                     line = [LAUNCHER, "-n", str(2 * ranks_per_host), "-N", str(ranks_per_host),
-                            *generate("--attention", attention)]
+                            *generate("--attention", attention, "--groups", str(groups))]
                     sent_before = hosts.counters(1).bytes
                     self.assertEqual(said(hosts.run(line, timeout_s=TIMEOUT_S)), golden())
-                    # Every layer's products and attention cross the wire: the second host was not idle.
+                    # Every layer's attention crosses the wire, and products of one group: the second host was not idle.
                     self.assertGreater(hosts.counters(1).bytes - sent_before, 1_000_000)
 
 

@@ -12,9 +12,11 @@
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/fingerprint.h"
@@ -47,6 +49,7 @@ struct Division {
   int64_t step_tokens = 512;
   std::string strategy = "tree";
   KvType kv_type = KvType::kF16;
+  std::optional<StepDivision> step = {};
 };
 
 std::string NameOf(const Division& division) {
@@ -80,7 +83,8 @@ class RealModelBitsTest : public ::testing::Test {
                                         .k_type = division.kv_type,
                                         .v_type = division.kv_type,
                                         .strategy = division.strategy,
-                                        .num_threads = division.num_threads};
+                                        .num_threads = division.num_threads,
+                                        .division = division.step};
     return RunInProcess(division.num_ranks, {},
                         [&](Communicator& communicator) { return Engine::Run(communicator, model_, options, front); });
   }
@@ -151,6 +155,20 @@ TEST_F(RealModelBitsTest, ByAnySchedule) {
   for (const char* strategy : {"butterfly", "two-level", "direct", "reduce-scatter", "allreduce", "ring"}) {
     const Division division = {.num_ranks = 3, .num_threads = 1, .strategy = strategy};
     EXPECT_EQ(Generate(division), Golden()) << NameOf(division);
+  }
+}
+
+// One group and several, even and uneven; tokens divided or not; queries that travel (steps of 32) and keys and values
+// that do; all ways to divide `down`.
+TEST_F(RealModelBitsTest, InAnyGrouping) {
+  int next = 0;
+  for (const auto& [num_ranks, num_groups] : {std::pair(3, 2), std::pair(4, 1), std::pair(4, 4), std::pair(6, 3)}) {
+    for (const bool divides_tokens : {false, true}) {
+      const StepDivision step = {num_groups, divides_tokens, static_cast<DownDivision>(next++ % 3)};
+      const Division division = {
+          .num_ranks = num_ranks, .num_threads = 1, .step_tokens = divides_tokens ? 32 : 512, .step = step};
+      EXPECT_EQ(Generate(division), Golden()) << NameOf(division) << ", " << num_groups << " groups";
+    }
   }
 }
 

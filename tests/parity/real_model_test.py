@@ -9,9 +9,12 @@ that add in another order part from each other as far as from the exact result (
 
 logits      Pando is at most MORE_NOISE times as far from the exact ones as llama.cpp is in the mean over all prompts, and
             never farther than FARTHEST. Single prompts vary more than that, in both programs.
-greedy      equal on at least 8 of 10 prompts of which llama.cpp is itself sure (goldens.prompts). With nothing rounded, on
-            all prompts: exact_text_test.py.
-perplexity  within 0.3 %, with the same KV type.
+greedy      equal on at least 8 of 10 prompts of which llama.cpp is itself sure (goldens.prompts); where it is not, the
+            other token is llama.cpp's second, no farther below than where llama.cpp parts from itself (README.md).
+perplexity  with the same KV type, within four standard errors of the difference between two ways to round.
+
+What is wrong by less than rounding hides here and shows in exact_test.py, where nothing is rounded: there all text is equal,
+and perplexity to seven digits.
 """
 
 import json
@@ -31,8 +34,8 @@ MODEL = real_model.path()
 MORE_NOISE = 1.5
 FARTHEST = 1.5
 GREEDY_EQUAL = 8
-GREEDY_CLOSE = 0.05
-PERPLEXITY_RATIO = 0.003
+GREEDY_CLOSE = 0.32
+PERPLEXITY_RATIO = 4 * 0.0014
 
 
 def run(*arguments, timeout=400):

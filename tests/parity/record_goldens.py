@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Records what llama.cpp says about the corpus, the real model and the tiny models, as tests/parity/golden/*.json.
 
-    record_goldens.py MODEL [tokens] [tiny] [logits] [greedy] [exact_greedy] [perplexity]      default: all
+    record_goldens.py MODEL [tokens] [tiny] [logits] [greedy] [exact_greedy] [perplexity]
+        [exact_perplexity]      default: all
 
 Runs in the virtual environment of benchmarks/llama_cpp (benchmarks/llama_cpp/compare --python prints its interpreter).
 Beside llama.cpp's logits stand those of the model's twin, the same weights as float32, in which no activation is rounded:
@@ -164,17 +165,29 @@ def record_exact_greedy(model):
     save("exact_greedy.json", model.name, "weights and KV f32, flash attention off; as greedy.json", content)
 
 
+def chronicle_perplexity(path, window, kv_type):
+    """Of the first `window` tokens, without the first."""
+    flash = kv_type == "q8_0"  # whose values need it
+    with Oracle(path, context=window, kv_type=kv_type, flash_attention=flash, threads=1) as oracle:
+        perplexity, count = oracle.perplexity(oracle.tokenize(goldens.CHRONICLE.read_bytes())[:window], window, window - 1)
+    return {"tokens_scored": count, "flash_attention": flash, "perplexity": perplexity}
+
+
 def record_perplexity(model):
-    content = {}
-    for kv_type in goldens.PERPLEXITY_KV_TYPES:
-        flash = kv_type == "q8_0"  # whose values need it
-        with Oracle(model, context=goldens.PERPLEXITY_WINDOW, kv_type=kv_type, flash_attention=flash, threads=1) as oracle:
-            perplexity, count = oracle.perplexity(oracle.tokenize(goldens.CHRONICLE.read_bytes()),
-                                                  goldens.PERPLEXITY_WINDOW, goldens.PERPLEXITY_STRIDE)
-            content[kv_type] = {"tokens_scored": count, "flash_attention": flash, "perplexity": perplexity}
-            print(kv_type, content[kv_type], flush=True)
-    save("perplexity.json", model.name, f"the first {goldens.PERPLEXITY_WINDOW} tokens of examples/data/chronicle.txt; the "
-         f"last {goldens.PERPLEXITY_STRIDE} are scored", content)
+    content = {kv_type: chronicle_perplexity(model, goldens.PERPLEXITY_WINDOW, kv_type)
+               for kv_type in goldens.PERPLEXITY_KV_TYPES}
+    save("perplexity.json", model.name, f"the first {goldens.PERPLEXITY_WINDOW} tokens of examples/data/chronicle.txt; all "
+         "but the first are scored", content)
+
+
+def record_exact_perplexity(model):
+    """With nothing rounded: weights, keys and values in float32."""
+    with tempfile.TemporaryDirectory() as folder:
+        twin = pathlib.Path(folder, "twin.gguf")
+        write_twin(model, twin)
+        content = chronicle_perplexity(twin, goldens.EXACT_PERPLEXITY_WINDOW, "f32")
+    save("exact_perplexity.json", model.name, f"weights and KV f32; the first {goldens.EXACT_PERPLEXITY_WINDOW} tokens, as "
+         "perplexity.json", content)
 
 
 def main():
@@ -183,7 +196,8 @@ def main():
     parser.add_argument("parts", nargs="*")
     arguments = parser.parse_args()
     parts = {"tokens": record_tokens, "tiny": lambda model: record_tiny(), "logits": record_logits,
-             "greedy": record_greedy, "exact_greedy": record_exact_greedy, "perplexity": record_perplexity}
+             "greedy": record_greedy, "exact_greedy": record_exact_greedy, "perplexity": record_perplexity,
+             "exact_perplexity": record_exact_perplexity}
     for part in arguments.parts or parts:
         parts[part](arguments.model)
 
