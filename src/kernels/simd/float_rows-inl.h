@@ -111,18 +111,33 @@ HWY_INLINE void AddChains(const Chains (&chains)[kOutputs], ValueVec (&values)[N
   if constexpr (kRest != 0) values[kOutputs / kValueLanes] = AddFourChains<kRest>(chains + kOutputs - kRest);
 }
 
-// The last columns of a row, fewer than there are chains.
-template <typename Element>
-HWY_INLINE void AddLastColumns(const std::byte* row, const float* x, size_t count, Chains& chains) {
-  HWY_ALIGN float sums[kChains];
-  for (size_t i = 0; i < kChainVecs; ++i) hn::Store(chains[i], FloatTag(), sums + i * kLanes);
-  for (size_t i = 0; i < count; ++i) sums[i] = Fma(LoadOne<Element>(row + i * Element::kBytes), x[i], sums[i]);
-  for (size_t i = 0; i < kChainVecs; ++i) chains[i] = hn::Load(FloatTag(), sums + i * kLanes);
+// The last `count` columns of kRows rows and kTokens tokens, fewer than there are chains. The chains go through memory
+// by constant indices, so that they are in registers otherwise.
+template <typename Element, size_t kRows, size_t kTokens>
+HWY_INLINE void AddLastColumns(const std::byte* rows, size_t row_stride, const float* x, size_t x_stride, size_t count,
+                               Chains (&chains)[kRows * kTokens]) {
+  constexpr size_t kOutputs = kRows * kTokens;
+  HWY_ALIGN float sums[kOutputs][kChains];
+  PANDO_UNROLL
+  for (size_t i = 0; i < kOutputs * kChainVecs; ++i) {
+    hn::Store(chains[i / kChainVecs][i % kChainVecs], FloatTag(), sums[i / kChainVecs] + i % kChainVecs * kLanes);
+  }
+  for (size_t o = 0; o < kOutputs; ++o) {
+    for (size_t i = 0; i < count; ++i) {
+      const float w = LoadOne<Element>(rows + o % kRows * row_stride + i * Element::kBytes);
+      sums[o][i] = Fma(w, x[o / kRows * x_stride + i], sums[o][i]);
+    }
+  }
+  PANDO_UNROLL
+  for (size_t i = 0; i < kOutputs * kChainVecs; ++i) {
+    chains[i / kChainVecs][i % kChainVecs] = hn::Load(FloatTag(), sums[i / kChainVecs] + i % kChainVecs * kLanes);
+  }
 }
 
 // ---- Tiles
 
-// The chains of kRows rows and kTokens tokens, output t * kRows + r, over the columns [column, end) of a segment.
+// The chains of kRows rows and kTokens tokens, output t * kRows + r, over the columns [column, end) of a segment. GCC
+// 12 keeps them in registers with Fma and not with MultiplyAddTo, which in other kernels is the other way round.
 template <typename Element, size_t kRows, size_t kTokens>
 HWY_INLINE void AddSegment(const std::byte* rows, size_t row_stride, const float* x, size_t x_stride, size_t column,
                            size_t end, WeightsAhead& ahead, Chains (&chains)[kRows * kTokens]) {
@@ -145,39 +160,40 @@ HWY_INLINE void AddSegment(const std::byte* rows, size_t row_stride, const float
       for (size_t t = 0; t < kTokens; ++t) {
         const FloatVec values = hn::Load(d, x + t * x_stride + column + i * kLanes);
         PANDO_UNROLL
-        for (size_t r = 0; r < kRows; ++r) MultiplyAddTo(chains[t * kRows + r][i], w[r], values);
+        for (size_t r = 0; r < kRows; ++r) chains[t * kRows + r][i] = Fma(w[r], values, chains[t * kRows + r][i]);
       }
     }
   }
   if (HWY_LIKELY(column == end)) return;
-  for (size_t o = 0; o < kRows * kTokens; ++o) {
-    AddLastColumns<Element>(rows + o % kRows * row_stride + column * Element::kBytes, x + o / kRows * x_stride + column,
-                            end - column, chains[o]);
-  }
+  AddLastColumns<Element, kRows, kTokens>(rows + column * Element::kBytes, row_stride, x + column, x_stride,
+                                          end - column, chains);
 }
 
 // kRows rows from `row` on and kTokens tokens from `token` on.
 template <typename Element, size_t kRows, size_t kTokens>
-HWY_NOINLINE void MultiplyFloatTile(const ColumnProduct& p, size_t row, size_t token, WeightsAhead& ahead) {
+HWY_NOINLINE void MultiplyFloatTile(const ColumnProduct& p, size_t row, size_t token, WeightsAhead& shared_ahead) {
   constexpr size_t kOutputs = kRows * kTokens;
   const std::byte* rows = p.rows + row * p.row_stride;
   const size_t columns = p.x.columns();
+  const float* x = p.x.floats(token);
   const size_t x_stride = p.x.token_stride_bytes() / sizeof(float);
-  NodeStack<ValueTag, NumValueVecs(kOutputs)> nodes;
+  WeightsAhead ahead = shared_ahead;  // in registers
+  using Nodes = NodeStack<ValueTag, NumValueVecs(kOutputs)>;
+  HWY_ALIGN float nodes[Nodes::kFloats];
+  Nodes stack(nodes);
   for (size_t i = 0; i < p.num_segments(); ++i) {
     const size_t begin = i * kSegmentColumns;
     const size_t end = std::min(columns, begin + kSegmentColumns);
     Chains chains[kOutputs];
-    AddSegment<Element, kRows, kTokens>(rows, p.row_stride, p.x.floats(token), x_stride, begin, end, ahead, chains);
+    AddSegment<Element, kRows, kTokens>(rows, p.row_stride, x, x_stride, begin, end, ahead, chains);
     ValueVec values[NumValueVecs(kOutputs)];
     AddChains<kOutputs>(chains, values);
-    nodes.Push(values, p.merges[i]);
+    stack.Push(values, p.merges[i]);
   }
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    float* out = p.out + i * p.node_stride + token * p.out_stride + row;
-    for (size_t t = 0; t < kTokens; ++t) {
-      std::memcpy(out + t * p.out_stride, nodes.node(i) + t * kRows, kRows * sizeof(float));
-    }
+  shared_ahead = ahead;
+  float* out = p.out + token * p.out_stride + row;
+  for (const float* node = nodes; node != stack.top(); node += Nodes::kNodeFloats, out += p.node_stride) {
+    for (size_t t = 0; t < kTokens; ++t) std::memcpy(out + t * p.out_stride, node + t * kRows, kRows * sizeof(float));
   }
 }
 

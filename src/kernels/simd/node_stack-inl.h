@@ -17,33 +17,38 @@ HWY_BEFORE_NAMESPACE();
 namespace pando {
 namespace HWY_NAMESPACE {
 
-// Nodes are kVecs vectors each. Tag is a tag of Highway for float.
+// Nodes are kVecs vectors each. Tag is a tag of Highway for float. The nodes lie elsewhere, so that the stack itself is
+// one pointer in a register.
+//
+//   HWY_ALIGN float nodes[Stack::kFloats];
+//   Stack stack(nodes);
 template <typename Tag, size_t kVecs>
 class NodeStack {
  public:
   static constexpr size_t kNodeFloats = kVecs * hn::MaxLanes(Tag());
+  static constexpr size_t kFloats = SegmentForest::kCapacity * kNodeFloats;
   using Vec = hn::Vec<Tag>;
 
-  size_t size() const { return size_; }
-  const float* node(size_t i) const { return nodes_[i]; }
+  explicit HWY_INLINE NodeStack(float* nodes) : top_(nodes) {}
+
+  const float* top() const { return top_; }
 
   // Pushes the value of the next segment and adds it up with the `merges` values below.
   HWY_INLINE void Push(Vec (&value)[kVecs], size_t merges) {
     const Tag d;
     constexpr size_t kTagLanes = hn::MaxLanes(Tag());
-    for (size_t merge = 0; merge < merges; ++merge) {
-      --size_;
+    for (; merges > 0; --merges) {
+      top_ -= kNodeFloats;
       PANDO_UNROLL
-      for (size_t i = 0; i < kVecs; ++i) value[i] = hn::Add(hn::Load(d, nodes_[size_] + i * kTagLanes), value[i]);
+      for (size_t i = 0; i < kVecs; ++i) value[i] = hn::Add(hn::Load(d, top_ + i * kTagLanes), value[i]);
     }
     PANDO_UNROLL
-    for (size_t i = 0; i < kVecs; ++i) hn::Store(value[i], d, nodes_[size_] + i * kTagLanes);
-    ++size_;
+    for (size_t i = 0; i < kVecs; ++i) hn::Store(value[i], d, top_ + i * kTagLanes);
+    top_ += kNodeFloats;
   }
 
  private:
-  HWY_ALIGN float nodes_[SegmentForest::kCapacity][kNodeFloats];
-  size_t size_ = 0;
+  float* top_;  // after the last node
 };
 
 }  // namespace HWY_NAMESPACE

@@ -200,13 +200,14 @@ HWY_INLINE void AddProducts(const WeightPanel& panel, size_t block, size_t end, 
 template <size_t kTokens>
 using PanelNodes = NodeStack<EightTag, kTokens * kPanelVecs>;
 
-// The nodes of the panel's 16 rows and kTokens tokens.
+// The nodes of the panel's 16 rows and kTokens tokens. Returns their end.
 template <WeightType kType, size_t kTokens>
-HWY_NOINLINE void MultiplyPanel(const WeightPanel& panel, const ColumnProduct& p, const ByteToken* x,
-                                PanelNodes<kTokens>& nodes) {
+HWY_NOINLINE const float* MultiplyPanel(const WeightPanel& panel, const ColumnProduct& p, const ByteToken* x,
+                                        float* nodes) {
   constexpr WeightTypeInfo kInfo = InfoOf(kType);
   constexpr size_t kGroups = kActivationBlock / kInfo.group_values;
   const size_t blocks = p.x.blocks();
+  PanelNodes<kTokens> stack(nodes);
   size_t segment = 0;
   for (size_t block = 0; block < blocks; block += kSegmentBlocks, ++segment) {
     const size_t end = std::min(blocks, block + kSegmentBlocks);
@@ -217,8 +218,9 @@ HWY_NOINLINE void MultiplyPanel(const WeightPanel& panel, const ColumnProduct& p
     PANDO_UNROLL
     for (size_t i = 0; i < kTokens * kPanelVecs; ++i) values[i].raw = sums[i / kPanelVecs][i % kPanelVecs];
     if constexpr (kInfo.has_minimum) AddMinimums<kType, kTokens>(panel, block * kGroups, end * kGroups, x, values);
-    nodes.Push(values, p.merges[segment]);
+    stack.Push(values, p.merges[segment]);
   }
+  return stack.top();
 }
 
 // kTokens tokens from `token` on and `rows` rows from `row` on, which are the panel's first.
@@ -227,13 +229,13 @@ HWY_INLINE void MultiplyPanelTokens(const WeightPanel& panel, const ColumnProduc
                                     size_t token) {
   ByteToken tokens[kTokens];
   for (size_t t = 0; t < kTokens; ++t) tokens[t] = p.x.bytes(token + t);
-  PanelNodes<kTokens> nodes;
-  MultiplyPanel<kType, kTokens>(panel, p, tokens, nodes);
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    float* out = p.out + i * p.node_stride + token * p.out_stride + row;
-    for (size_t t = 0; t < kTokens; ++t) {
-      std::memcpy(out + t * p.out_stride, nodes.node(i) + t * kPanelRows, rows * sizeof(float));
-    }
+  using Nodes = PanelNodes<kTokens>;
+  HWY_ALIGN float nodes[Nodes::kFloats];
+  const float* end = MultiplyPanel<kType, kTokens>(panel, p, tokens, nodes);
+  float* out = p.out + token * p.out_stride + row;
+  for (const float* node = nodes; node != end; node += Nodes::kNodeFloats, out += p.node_stride) {
+    for (size_t t = 0; t < kTokens; ++t)
+      std::memcpy(out + t * p.out_stride, node + t * kPanelRows, rows * sizeof(float));
   }
 }
 

@@ -80,65 +80,76 @@ HWY_INLINE EightVec TotalOf(const RowSums& sums) {
   return EightVec{InfoOf(kType).has_minimum ? _mm256_add_ps(sums.products, sums.minimums) : sums.products};
 }
 
-// The blocks [first, end) of a segment, of eight rows: `offset` is where they begin in each row. As many bytes as they
-// have are prefetched.
+// One block of the file, of eight rows: it begins at `offset` of each and at block `first` of the tokens.
 template <WeightType kType, size_t kTokens>
-HWY_INLINE void AddBlocks(const RowsApart& rows, size_t first, size_t end, const ByteToken* x, size_t& offset,
-                          WeightsAhead& ahead, RowSums (&sums)[kTokens]) {
+HWY_INLINE void AddFileBlock(const RowsApart& rows, size_t offset, size_t first, const ByteToken* x,
+                             RowSums (&sums)[kTokens]) {
   constexpr WeightTypeInfo kInfo = InfoOf(kType);
   constexpr size_t kParts = kInfo.block_values / kActivationBlock;
   constexpr size_t kGroups = kActivationBlock / kInfo.group_values;
-  for (; first < end; first += kParts) {
-    GroupScales<kParts * kGroups> scales;
-    TypeOf<kType>::ReadScales(rows, offset, scales);
-    ahead.Advance<kTileRows * kInfo.block_bytes>();
-    PANDO_UNROLL_PARTS
-    for (size_t part = 0; part < kParts; ++part) {
-      RowBytes bytes;
-      PANDO_UNROLL
-      for (size_t i = 0; i < 4; ++i) {
-        TypeOf<kType>::Load(rows.at(i) + offset, rows.at(i + 4) + offset, part, bytes.low[i], bytes.high[i]);
-      }
-      PANDO_UNROLL
-      for (size_t t = 0; t < kTokens; ++t) {
-        AddBlock<kType>(bytes, scales, part * kGroups, x[t], first + part, sums[t]);
-      }
+  GroupScales<kParts * kGroups> scales;
+  TypeOf<kType>::ReadScales(rows, offset, scales);
+  PANDO_UNROLL_PARTS
+  for (size_t part = 0; part < kParts; ++part) {
+    RowBytes bytes;
+    PANDO_UNROLL
+    for (size_t i = 0; i < 4; ++i) {
+      TypeOf<kType>::Load(rows.at(i) + offset, rows.at(i + 4) + offset, part, bytes.low[i], bytes.high[i]);
     }
-    offset += kInfo.block_bytes;
+    PANDO_UNROLL
+    for (size_t t = 0; t < kTokens; ++t) AddBlock<kType>(bytes, scales, part * kGroups, x[t], first + part, sums[t]);
   }
 }
 
-// The nodes of eight rows and kTokens tokens: lane i of vector t is row i's with token t.
+template <size_t kTokens>
+using RowNodes = NodeStack<EightTag, kTokens>;
+
+// The nodes of eight rows and kTokens tokens: lane i of vector t is row i's with token t. Returns their end. One loop
+// over all blocks: with a loop for each segment GCC 12 moves everything between registers at its ends, which took a
+// tenth of the time of narrow matrices.
 template <WeightType kType, size_t kTokens>
-HWY_NOINLINE void MultiplyEightRows(RowsApart rows, const ColumnProduct& p, const ByteToken* x,
-                                    WeightsAhead& shared_ahead, NodeStack<EightTag, kTokens>& nodes) {
+HWY_NOINLINE const float* MultiplyEightRows(RowsApart rows, const ColumnProduct& p, const ByteToken* x,
+                                            WeightsAhead& shared_ahead, float* nodes) {
+  constexpr WeightTypeInfo kInfo = InfoOf(kType);
+  constexpr size_t kParts = kInfo.block_values / kActivationBlock;
   const size_t blocks = p.x.blocks();
   WeightsAhead ahead = shared_ahead;  // in registers
-  size_t offset = 0;
-  size_t segment = 0;
-  for (size_t first = 0; first < blocks; first += kSegmentBlocks, ++segment) {
-    RowSums sums[kTokens];
+  RowNodes<kTokens> stack(nodes);
+  const uint8_t* merges = p.merges;
+  RowSums sums[kTokens];
+  const auto reset = [&]() HWY_ATTR {
     PANDO_UNROLL
     for (size_t t = 0; t < kTokens; ++t) sums[t] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    AddBlocks<kType, kTokens>(rows, first, std::min(blocks, first + kSegmentBlocks), x, offset, ahead, sums);
+  };
+  reset();
+  size_t segment_end = std::min(blocks, kSegmentBlocks);
+  size_t offset = 0;
+  for (size_t block = 0; block < blocks; offset += kInfo.block_bytes) {
+    AddFileBlock<kType, kTokens>(rows, offset, block, x, sums);
+    ahead.Advance<kTileRows * kInfo.block_bytes>();
+    block += kParts;
+    if (block < segment_end) continue;
     EightVec values[kTokens];
     PANDO_UNROLL
     for (size_t t = 0; t < kTokens; ++t) values[t] = TotalOf<kType>(sums[t]);
-    nodes.Push(values, p.merges[segment]);
+    stack.Push(values, *merges++);
+    reset();
+    segment_end = std::min(blocks, segment_end + kSegmentBlocks);
   }
   shared_ahead = ahead;
+  return stack.top();
 }
 
 // Eight rows at `from`, of which the first `rows` are those from `row` on.
 template <WeightType kType, size_t kTokens>
 HWY_INLINE void MultiplyRowTile(const ColumnProduct& p, const ByteToken* x, RowsApart from, size_t row, size_t rows,
                                 WeightsAhead& ahead) {
-  NodeStack<EightTag, kTokens> nodes;
-  MultiplyEightRows<kType, kTokens>(from, p, x, ahead, nodes);
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    float* out = p.out + i * p.node_stride + row;
+  HWY_ALIGN float nodes[RowNodes<kTokens>::kFloats];
+  const float* end = MultiplyEightRows<kType, kTokens>(from, p, x, ahead, nodes);
+  float* out = p.out + row;
+  for (const float* node = nodes; node != end; node += RowNodes<kTokens>::kNodeFloats, out += p.node_stride) {
     for (size_t t = 0; t < kTokens; ++t) {
-      std::memcpy(out + t * p.out_stride, nodes.node(i) + t * kTileRows, rows * sizeof(float));
+      std::memcpy(out + t * p.out_stride, node + t * kTileRows, rows * sizeof(float));
     }
   }
 }

@@ -132,13 +132,15 @@ HWY_INLINE void AddVnniGroup(const WeightPanel (&panels)[kPanels], size_t group,
 template <size_t kPanels, size_t kTokens>
 using VnniNodes = NodeStack<SixteenTag, kTokens * kPanels>;
 
+// Returns the end of the nodes.
 template <WeightType kType, size_t kPanels, size_t kTokens>
-HWY_NOINLINE void MultiplyVnniPanels(const WeightPanel (&panels)[kPanels], const ColumnProduct& p, size_t token,
-                                     VnniNodes<kPanels, kTokens>& nodes) {
+HWY_NOINLINE const float* MultiplyVnniPanels(const WeightPanel (&panels)[kPanels], const ColumnProduct& p, size_t token,
+                                             float* nodes) {
   constexpr WeightTypeInfo kInfo = InfoOf(kType);
   constexpr size_t kSegmentGroups = kSegmentColumns / kInfo.group_values;
   const PanelTokens<kTokens> x(p.x, token, kInfo.group_values != kActivationBlock);
   const size_t num_groups = p.x.columns() / kInfo.group_values;
+  VnniNodes<kPanels, kTokens> stack(nodes);
   size_t segment = 0;
   for (size_t first = 0; first < num_groups; first += kSegmentGroups, ++segment) {
     VnniSums<kPanels, kTokens> sums;
@@ -154,20 +156,22 @@ HWY_NOINLINE void MultiplyVnniPanels(const WeightPanel (&panels)[kPanels], const
       const __m512 products = sums.products[i / kPanels][i % kPanels];
       values[i].raw = kInfo.has_minimum ? _mm512_add_ps(products, sums.minimums[i / kPanels][i % kPanels]) : products;
     }
-    nodes.Push(values, p.merges[segment]);
+    stack.Push(values, p.merges[segment]);
   }
+  return stack.top();
 }
 
 // kTokens tokens from `token` on and `rows` rows from `row` on, which are the panels' first.
 template <WeightType kType, size_t kPanels, size_t kTokens>
 HWY_INLINE void MultiplyVnniTokens(const WeightPanel (&panels)[kPanels], const ColumnProduct& p, size_t row,
                                    size_t rows, size_t token) {
-  VnniNodes<kPanels, kTokens> nodes;
-  MultiplyVnniPanels<kType, kPanels, kTokens>(panels, p, token, nodes);
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    float* out = p.out + i * p.node_stride + token * p.out_stride + row;
+  using Nodes = VnniNodes<kPanels, kTokens>;
+  HWY_ALIGN float nodes[Nodes::kFloats];
+  const float* end = MultiplyVnniPanels<kType, kPanels, kTokens>(panels, p, token, nodes);
+  float* out = p.out + token * p.out_stride + row;
+  for (const float* node = nodes; node != end; node += Nodes::kNodeFloats, out += p.node_stride) {
     for (size_t t = 0; t < kTokens; ++t) {
-      std::memcpy(out + t * p.out_stride, nodes.node(i) + t * kPanels * kPanelRows, rows * sizeof(float));
+      std::memcpy(out + t * p.out_stride, node + t * kPanels * kPanelRows, rows * sizeof(float));
     }
   }
 }
