@@ -46,6 +46,8 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::RunErased(size_t num_tasks, TaskFunction function, void* target) {
   if (num_tasks == 0) return;
+  // Nobody else has anything to do: waking them would only make this thread wait until they have noticed.
+  if (num_tasks == 1) return function(target, /*task=*/0, /*thread=*/0);
   function_ = function;
   target_ = target;
   num_tasks_ = num_tasks;

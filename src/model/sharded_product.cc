@@ -14,22 +14,17 @@ namespace {
 // Rows of one task of a step with many tokens, where the kernel unpacks weights once for all of them; and rows of the
 // scratch for one of two matrices.
 constexpr size_t kMaxTaskRows = 256;
-// With few tokens memory is the limit, and it is read fastest where a thread has one range of neighbouring rows; with
+// With few tokens memory is the limit, and it is read fastest where a thread has long ranges of neighbouring rows; with
 // many, several tasks per thread leave the share of a thread that was held up to the others.
 constexpr size_t kFewTokens = 4;
 constexpr size_t kTasksPerThread = 4;
+// A task of less is over before the memory is at its full speed.
+constexpr size_t kMinTaskBytes = 64 << 10;
 
 size_t TotalRows(std::span<const WeightMatrix> parts) {
   size_t rows = 0;
   for (const WeightMatrix& part : parts) rows += part.rows;
   return rows;
-}
-
-size_t NumTasks(size_t num_rows, size_t num_tokens, size_t num_threads) {
-  const size_t num_blocks = (num_rows + kRowBlock - 1) / kRowBlock;
-  if (num_tokens < kFewTokens) return std::min(num_blocks, num_threads);
-  const size_t wanted = num_threads == 1 ? 1 : num_threads * kTasksPerThread;
-  return std::min(num_blocks, std::max(wanted, (num_rows + kMaxTaskRows - 1) / kMaxTaskRows));
 }
 
 }  // namespace
@@ -97,6 +92,18 @@ void ShardedProduct::SetInputColumns(std::span<const WeightMatrix> parts, const 
 
 // ---- This rank's rows
 
+void ShardedProduct::ListTasks(size_t num_rows, size_t row_bytes) {
+  const size_t num_threads = pool_.num_threads();
+  if (num_tokens_ < kFewTokens) {
+    return SplitForReading(num_rows, num_threads, kMinTaskBytes / std::max<size_t>(1, row_bytes), tasks_);
+  }
+  const size_t wanted = num_threads == 1 ? 1 : num_threads * kTasksPerThread;
+  const size_t num_blocks = (num_rows + kRowBlock - 1) / kRowBlock;
+  const size_t num_tasks = std::min(num_blocks, std::max(wanted, (num_rows + kMaxTaskRows - 1) / kMaxTaskRows));
+  tasks_.clear();
+  for (size_t task = 0; task < num_tasks; ++task) tasks_.push_back(RowsOfPart(num_rows, task, num_tasks));
+}
+
 void ShardedProduct::MultiplyRange(const WeightMatrix& matrix, MatrixRows rows, float* out, size_t stride,
                                    size_t thread, const std::byte* next_rows) {
   MultiplyRows(matrix, rows.begin, rows.size(), InputOf(matrix), out, stride,
@@ -104,10 +111,9 @@ void ShardedProduct::MultiplyRange(const WeightMatrix& matrix, MatrixRows rows, 
 }
 
 void ShardedProduct::MultiplyMine(std::span<const WeightMatrix> parts, MatrixRows mine, float* out, size_t stride) {
-  const size_t num_tasks = NumTasks(mine.size(), num_tokens_, pool_.num_threads());
-  pool_.Run(num_tasks, [&](size_t task, size_t thread) {
-    MatrixRows rows = RowsOfPart(mine.size(), task, num_tasks);
-    rows = {rows.begin + mine.begin, rows.end + mine.begin};
+  ListTasks(mine.size(), parts.front().row_bytes());
+  pool_.Run(tasks_.size(), [&](size_t task, size_t thread) {
+    const MatrixRows rows = {tasks_[task].begin + mine.begin, tasks_[task].end + mine.begin};
     size_t first = 0;  // of the part, in the stack
     for (const WeightMatrix& part : parts) {
       const MatrixRows here = {std::max(rows.begin, first), std::min(rows.end, first + part.rows)};
@@ -121,9 +127,9 @@ void ShardedProduct::MultiplyMine(std::span<const WeightMatrix> parts, MatrixRow
 
 void ShardedProduct::MultiplyGated(const WeightMatrix& gate, const WeightMatrix& up, MatrixRows mine, float* out,
                                    size_t stride) {
-  const size_t num_tasks = NumTasks(mine.size(), num_tokens_, pool_.num_threads());
-  pool_.Run(num_tasks, [&](size_t task, size_t thread) {
-    const MatrixRows part = RowsOfPart(mine.size(), task, num_tasks);
+  ListTasks(mine.size(), gate.row_bytes() + up.row_bytes());
+  pool_.Run(tasks_.size(), [&](size_t task, size_t thread) {
+    const MatrixRows part = tasks_[task];
     float* ups = up_.as<float>() + thread * num_tokens_ * kMaxTaskRows;
     for (size_t begin = part.begin; begin < part.end; begin += kMaxTaskRows) {
       const size_t count = std::min(kMaxTaskRows, part.end - begin);
@@ -317,17 +323,17 @@ Result<WeightColumns> ShardedProduct::MyColumns(const WeightMatrix& down) {
 void ShardedProduct::MultiplyMyColumns(const WeightColumns& down, size_t num_nodes, bool all_get_all, float* mine) {
   if (num_nodes == 0) return;
   const size_t num_parts = all_get_all ? 1 : num_members();
-  const size_t num_tasks = NumTasks(down.matrix.rows, num_tokens_, pool_.num_threads());
-  const size_t tasks_per_part = std::max<size_t>(1, (num_tasks + num_parts - 1) / num_parts);
-  pool_.Run(num_parts * tasks_per_part, [&](size_t task, size_t thread) {
-    const size_t part = task / tasks_per_part;
-    const MatrixRows rows = rows_of_member_[part];
-    const MatrixRows here = RowsOfPart(rows.size(), task % tasks_per_part, tasks_per_part);
-    if (here.size() == 0) return;
-    const bool is_mine = all_get_all || part == me_;
-    float* out = is_mine ? mine : sent_.as<float>() + num_nodes * num_tokens_ * rows.begin;
-    MultiplyColumns(down, rows.begin + here.begin, here.size(), InputOf(down.matrix), out + here.begin, rows.size(),
-                    num_tokens_ * rows.size(), scratch_.data() + thread * scratch_bytes_per_thread_);
+  ListTasks(down.matrix.rows, down.row_bytes());
+  pool_.Run(tasks_.size(), [&](size_t task, size_t thread) {
+    for (size_t part = 0; part < num_parts; ++part) {
+      const MatrixRows rows = rows_of_member_[part];
+      const MatrixRows here = {std::max(rows.begin, tasks_[task].begin), std::min(rows.end, tasks_[task].end)};
+      if (here.begin >= here.end) continue;
+      const bool is_mine = all_get_all || part == me_;
+      float* out = is_mine ? mine : sent_.as<float>() + num_nodes * num_tokens_ * rows.begin;
+      MultiplyColumns(down, here.begin, here.size(), InputOf(down.matrix), out + (here.begin - rows.begin), rows.size(),
+                      num_tokens_ * rows.size(), scratch_.data() + thread * scratch_bytes_per_thread_);
+    }
   });
 }
 

@@ -61,6 +61,8 @@ class ShardedProduct {
   Activations& InputOf(const WeightMatrix& matrix);
   void SetInputColumns(std::span<const WeightMatrix> parts, const float* x, size_t num_tokens, size_t columns);
 
+  // Makes tasks_ those of the threads for some rows of so many bytes each.
+  void ListTasks(size_t num_rows, size_t row_bytes);
   // `next_rows`: what the thread will read after these, where that is known.
   void MultiplyRange(const WeightMatrix& matrix, MatrixRows rows, float* out, size_t stride, size_t thread,
                      const std::byte* next_rows = nullptr);
@@ -105,6 +107,7 @@ class ShardedProduct {
   AlignedBuffer scratch_;
   size_t scratch_bytes_per_thread_ = 0;
   std::map<std::tuple<const std::byte*, size_t, size_t>, WeightColumns> copied_;  // by matrix and segments
+  std::vector<MatrixRows> tasks_;
   std::vector<size_t> bytes_of_member_;
   std::vector<MatrixRows> rows_of_member_;
   size_t num_segments_ = 0;          // of what follows; 0: nothing listed

@@ -29,8 +29,11 @@ class WeightsAhead {
     if (gap_ == 0) row_bytes_ *= p.num_rows;
     row_end_ = at_ + row_bytes_;
     rows_left_ = gap_ == 0 ? 1 : p.num_rows;
-    constexpr size_t kMore = 12 << 10;
-    const size_t bytes = std::min(kMore + tile_rows * p.row_bytes, p.num_rows * p.row_bytes);
+    // Less is too late, more pushes out what was fetched before.
+    constexpr size_t kMore = 2 << 10;
+    constexpr size_t kLeast = 20 << 10;
+    const size_t ahead = std::max(kLeast, kMore + tile_rows * p.row_bytes);
+    const size_t bytes = std::min(ahead, p.num_rows * p.row_bytes);
     for (size_t i = 0; i < bytes; i += 64) Advance<64>();
   }
 
