@@ -89,8 +89,10 @@ Result<std::optional<double>> ModelBenchmark::RunOnce(const ModelTest& test, con
 Result<ModelMeasurement> ModelBenchmark::Measure(const ModelTest& test, int64_t repeats, std::string_view strategy,
                                                  const GoOn& go_on) {
   if (Status status = engine_.SetStrategy(strategy); !status.ok()) return status;
-  // One token of many tells as much as all of them: what a step needs is there then.
-  const ModelTest warm_up = {.num_prompt = test.num_prompt, .num_generated = std::min<int64_t>(1, test.num_generated)};
+  // After some tokens what a step needs is there, and ranks have tried how to divide it.
+  constexpr int64_t kWarmUpTokens = 24;
+  const ModelTest warm_up = {.num_prompt = test.num_prompt,
+                             .num_generated = std::min(kWarmUpTokens, test.num_generated)};
   ModelMeasurement measurement;
   const Result<std::optional<double>> warmed = RunOnce(warm_up, go_on);
   if (!warmed.ok()) return warmed.status();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/attention/communicator_state.h"
+#include "src/attention/query_block.h"
 #include "src/base/aligned_buffer.h"
 #include "src/base/clock.h"
 #include "src/base/memory.h"
@@ -145,8 +146,13 @@ ModelShape ShapeOf(const Model& model) {
   return shape;
 }
 
-DivisionPlanner::DivisionPlanner(CostModel costs, DeviceModel device, ModelShape shape, bool has_allreduce)
-    : costs_(std::move(costs)), device_(device), shape_(std::move(shape)), has_allreduce_(has_allreduce) {}
+DivisionPlanner::DivisionPlanner(CostModel costs, DeviceModel device, ModelShape shape, bool has_allreduce,
+                                 Transport* transport)
+    : costs_(std::move(costs)),
+      device_(device),
+      shape_(std::move(shape)),
+      has_allreduce_(has_allreduce),
+      transport_(transport) {}
 
 Result<DivisionPlanner> DivisionPlanner::Create(Communicator& communicator, std::span<const SlotRange> ownership,
                                                 const Model& model, ThreadPool& pool) {
@@ -157,27 +163,70 @@ Result<DivisionPlanner> DivisionPlanner::Create(Communicator& communicator, std:
   if (!mine.ok()) return mine.status();
   const Result<DeviceModel> device = SlowestRank(transport, *mine);
   if (!device.ok()) return device.status();
-  return DivisionPlanner(std::move(costs).value(), *device, ShapeOf(model), transport.name() == "mpi");
+  return DivisionPlanner(std::move(costs).value(), *device, ShapeOf(model), transport.name() == "mpi", &transport);
 }
 
 Result<StepDivision> DivisionPlanner::DivisionOf(StepWork work, const DivisionRule& rule) {
   constexpr int64_t kShortContext = 1024;
-  work.context_tokens =
-      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(kShortContext, work.context_tokens))));
+  const auto round_up = [](int64_t value) {
+    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, value))));
+  };
+  work.num_sequences = round_up(work.num_sequences);
+  work.context_tokens = round_up(std::max(kShortContext, work.context_tokens));
   const auto key = std::tuple(work.num_sequences, work.tokens_per_sequence, work.context_tokens,
                               rule.num_groups.value_or(0), rule.divides_tokens ? (*rule.divides_tokens ? 2 : 1) : 0);
-  const auto found = known_.find(key);
-  if (found != known_.end()) return found->second;
+  auto found = known_.find(key);
+  if (found == known_.end()) {
+    Result<Answer> answer = NewAnswer(work, rule);
+    if (!answer.ok()) return answer.status();
+    constexpr size_t kMostKnown = 4096;  // of a server whose steps are never the same
+    if (known_.size() >= kMostKnown) known_.clear();
+    found = known_.emplace(key, std::move(answer).value()).first;
+  }
+  Answer& answer = found->second;
+  last_ = &answer;
+  has_just_decided_ = answer.trial && answer.trial->is_over();
+  if (has_just_decided_) {
+    const Result<StepDivision> fastest = AgreeOnFastest(*answer.trial);
+    if (!fastest.ok()) return fastest.status();
+    answer = {.division = *fastest, .trial = std::nullopt};
+  }
+  return answer.trial ? answer.trial->next() : answer.division;
+}
+
+void DivisionPlanner::Report(double seconds) {
+  if (last_ != nullptr && last_->trial && !last_->trial->is_over()) last_->trial->Add(seconds);
+}
+
+Result<DivisionPlanner::Answer> DivisionPlanner::NewAnswer(const StepWork& work, const DivisionRule& rule) const {
   const DivisionOptions options = {.rule = rule,
                                    .weight_bytes = device_.memory_bytes,
                                    .nodes_share_weights = true,
                                    .merging = {.has_allreduce = has_allreduce_}};
   const Result<DivisionChoice> choice = ChooseDivision(costs_, device_, shape_, work, options);
   if (!choice.ok()) return choice.status();
-  constexpr size_t kMostKnown = 4096;  // of a server whose batches are never the same
-  if (known_.size() >= kMostKnown) known_.clear();
-  known_.emplace(key, choice->division);
-  return choice->division;
+  Answer answer = {.division = choice->division, .trial = std::nullopt};
+  const bool comes_again = work.tokens_per_sequence <= kMaxDecodeQueries;
+  if (transport_ == nullptr || !comes_again || rule.num_groups || choice->division.divides_tokens) return answer;
+  constexpr double kWorst = 2;
+  Result<std::vector<StepDivision>> divisions = DivisionsWorthTrying(costs_, device_, shape_, work, options, kWorst);
+  if (!divisions.ok()) return divisions.status();
+  if (divisions->size() > 1) answer.trial.emplace(std::move(divisions).value());
+  return answer;
+}
+
+Result<StepDivision> DivisionPlanner::AgreeOnFastest(const DivisionTrial& trial) const {
+  const std::vector<double> mine = trial.Medians();
+  std::vector<double> all(mine.size() * static_cast<size_t>(transport_->size()));
+  const Status status = transport_->AllGather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  if (!status.ok()) return status;
+  std::vector<double> slowest(mine.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    double& seconds = slowest[i % mine.size()];
+    seconds = std::max(seconds, all[i]);
+  }
+  const auto fastest = static_cast<size_t>(std::ranges::min_element(slowest) - slowest.begin());
+  return trial.contenders()[fastest];
 }
 
 }  // namespace pando

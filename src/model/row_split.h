@@ -27,10 +27,10 @@ inline MatrixRows RowsOfPart(size_t num_rows, size_t part, size_t num_parts) {
   return {begin(part), begin(part + 1)};
 }
 
-// Tasks for threads that take them in order and read memory as fast as it gives them anything, which is not equally fast:
-// one for each thread of three quarters of the rows, then one for each of three quarters of what is left, and so on.
-// Whoever is done with a long task takes a short one, and all end together. The last round has no more than `min_rows`
-// for each thread, or somewhat more.
+// Tasks for threads that take them in order and read memory as fast as it gives them anything, which is not equally
+// fast: one for each thread of three quarters of the rows, then one for each of three quarters of what is left, and so
+// on. Whoever is done with a long task takes a short one, and all end together. The last round has no more than
+// `min_rows` for each thread, or somewhat more.
 inline void SplitForReading(size_t num_rows, size_t num_threads, size_t min_rows, std::vector<MatrixRows>& tasks) {
   tasks.clear();
   for (size_t begin = 0; begin < num_rows;) {

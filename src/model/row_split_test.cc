@@ -42,12 +42,14 @@ TEST(RowSplitTest, TasksForReadingCoverAllRowsAndGetSmaller) {
         next = task.end;
       }
       EXPECT_EQ(next, num_rows);
-      if (num_threads == 1) EXPECT_LE(tasks.size(), 1u);
+      if (num_threads == 1) {
+        EXPECT_LE(tasks.size(), 1u);
+      }
     }
   }
   SplitForReading(8192, 2, 64, tasks);
-  const std::vector<MatrixRows> expected = {{0, 3072},    {3072, 6144}, {6144, 6912}, {6912, 7680}, {7680, 7872},
-                                            {7872, 8064}, {8064, 8128}, {8128, 8192}};
+  const std::vector<MatrixRows> expected = {{0, 3072},    {3072, 6144}, {6144, 6912}, {6912, 7680},
+                                            {7680, 7872}, {7872, 8064}, {8064, 8128}, {8128, 8192}};
   EXPECT_EQ(tasks, expected);
 }
 

@@ -313,10 +313,10 @@ Result<WeightColumns> ShardedProduct::MyColumns(const WeightMatrix& down) {
   if (num_tokens_ >= kFewTokens || segments.empty()) return ColumnsOf(down, segments);
   const auto key = std::tuple(down.data, segments.begin, segments.end);
   const auto found = copied_.find(key);
-  if (found != copied_.end()) return found->second;
-  Result<WeightColumns> copy = copies_.Get(down, segments);
-  if (copy.ok()) copied_.emplace(key, *copy);
-  return copy;
+  if (found != copied_.end()) return found->second.columns;
+  Result<CopiedColumns> copy = copies_.Get(down, segments);
+  if (!copy.ok()) return copy.status();
+  return copied_.emplace(key, std::move(copy).value()).first->second.columns;
 }
 
 // Over the threads. `mine` is where this rank's own rows go; the others' to sent_.

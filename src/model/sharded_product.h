@@ -38,6 +38,9 @@ class ShardedProduct {
   // The ranks that divide the products which follow, this one among them. All of them call it alike.
   void SetGroup(std::span<const int> ranks);
 
+  // Gives back the copies of columns that divisions made which may not come again. What is needed is copied again.
+  void ForgetCopies() { copied_.clear(); }
+
   // The input of the products that follow: x is [num_tokens][columns of the parts]. It is copied, so that a product may
   // be written in its place.
   void SetInput(std::span<const WeightMatrix> parts, const float* x, size_t num_tokens);
@@ -106,7 +109,7 @@ class ShardedProduct {
   AlignedBuffer received_;
   AlignedBuffer scratch_;
   size_t scratch_bytes_per_thread_ = 0;
-  std::map<std::tuple<const std::byte*, size_t, size_t>, WeightColumns> copied_;  // by matrix and segments
+  std::map<std::tuple<const std::byte*, size_t, size_t>, CopiedColumns> copied_;  // by matrix and segments
   std::vector<MatrixRows> tasks_;
   std::vector<size_t> bytes_of_member_;
   std::vector<MatrixRows> rows_of_member_;

@@ -251,10 +251,12 @@ Status Transformer::Step(std::span<const SequenceTokens> batch) {
 Status Transformer::RunStep(std::span<const SequenceTokens> batch) {
   const double start = NowSeconds();
   if (Status status = Divide(batch); !status.ok()) return status;
+  const double divided = NowSeconds();
   Embed(batch);
   for (size_t layer = 0; layer < model_->config().num_layers; ++layer) {
     if (Status status = RunLayer(static_cast<int64_t>(layer), batch); !status.ok()) return status;
   }
+  if (planner_) planner_->Report(NowSeconds() - divided);
   times_.gather_seconds += product_.TakeGatherSeconds();
   times_.total_seconds += NowSeconds() - start;
   return Status();
@@ -305,6 +307,7 @@ Status Transformer::Divide(std::span<const SequenceTokens> batch) {
   const Result<StepDivision> division = DivisionOf(batch);
   if (!division.ok()) return division.status();
   division_ = *division;
+  if (planner_ && planner_->has_just_decided()) product_.ForgetCopies();
   tokens_.Divide(StateOf(communicator_).order, static_cast<int>(communicator_.rank()), division_, queries_);
   product_.SetGroup(tokens_.group_ranks());
   num_tokens_ = tokens_.num_of_group();

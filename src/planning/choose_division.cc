@@ -105,4 +105,24 @@ Result<DivisionChoice> ChooseDivision(const CostModel& costs, const DeviceModel&
   return ChooseDivision(*prices, options);
 }
 
+Result<std::vector<StepDivision>> DivisionsWorthTrying(const CostModel& costs, const DeviceModel& device,
+                                                       const ModelShape& model, const StepWork& work,
+                                                       const DivisionOptions& options, double worst) {
+  Result<DivisionCosts> prices = DivisionCosts::Create(costs, device, model, work, options.merging);
+  if (!prices.ok()) return prices.status();
+  std::vector<DivisionChoice> choices;
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const int num_groups : UsefulGroupCounts(costs.order.nodes)) {
+    DivisionOptions forced = options;
+    forced.rule = {.num_groups = num_groups, .divides_tokens = false, .down = options.rule.down};
+    choices.push_back(ChooseDivision(*prices, forced));
+    if (choices.back().fits) fastest = std::min(fastest, choices.back().seconds.total());
+  }
+  std::vector<StepDivision> divisions;
+  for (const DivisionChoice& choice : choices) {
+    if (choice.fits && choice.seconds.total() <= worst * fastest) divisions.push_back(choice.division);
+  }
+  return divisions;
+}
+
 }  // namespace pando

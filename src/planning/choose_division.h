@@ -63,6 +63,13 @@ Result<DivisionChoice> ChooseDivision(const CostModel& costs, const DeviceModel&
 // The same with prices that may be of use later, which know how states are merged.
 DivisionChoice ChooseDivision(DivisionCosts& prices, const DivisionOptions& options);
 
+// The fastest division of each number of groups, without tokens divided, whose weights fit and that is predicted to
+// take at most `worst` times as long as the fastest of all. In order of groups. Of short steps, where a prediction is
+// least sure: whoever has the ranks at hand can try them.
+Result<std::vector<StepDivision>> DivisionsWorthTrying(const CostModel& costs, const DeviceModel& device,
+                                                       const ModelShape& model, const StepWork& work,
+                                                       const DivisionOptions& options, double worst);
+
 }  // namespace pando
 
 #endif  // PANDO_SRC_PLANNING_CHOOSE_DIVISION_H_

@@ -63,6 +63,23 @@ TEST(ChooseDivisionTest, PromptsAreDividedByTokens) {
   EXPECT_FALSE(Choose("cpu-10g", 8, few).division.divides_tokens);
 }
 
+TEST(ChooseDivisionTest, WorthTryingIsWhatIsAboutAsFast) {
+  const auto groups = [](const DivisionOptions& options, double worst) {
+    std::vector<int> counts;
+    for (const StepDivision& division : DivisionsWorthTrying(CostsOn("cpu-10g", 8), FindPlatform("cpu-10g")->device,
+                                                             FindModelShape("llama-3.1-8b", WeightType::kQ4_0).value(),
+                                                             {.context_tokens = 131072}, options, worst)
+                                            .value()) {
+      EXPECT_FALSE(division.divides_tokens);
+      counts.push_back(division.num_groups);
+    }
+    return counts;
+  };
+  EXPECT_THAT(groups({}, 1), ElementsAre(Choose("cpu-10g", 8, {.context_tokens = 131072}).division.num_groups));
+  EXPECT_THAT(groups({}, 100), ElementsAre(1, 2, 4, 8));
+  EXPECT_THAT(groups({.weight_bytes = 3e9}, 100), ElementsAre(1, 2, 4));
+}
+
 TEST(ChooseDivisionTest, WeightsThatDoNotFitAreNoCandidates) {
   const StepWork step = {.tokens_per_sequence = 512, .context_tokens = 65536, .num_logits = 0};
   const DivisionChoice all = Choose("cpu-10g", 8, step);
