@@ -106,13 +106,13 @@ class FailureTest(unittest.TestCase):
     def test_every_rank_says_that_it_waited_for_one_that_does_not_start(self):
         if not mpirun.is_openmpi(LAUNCHER):
             self.skipTest("other launchers end all ranks when one is lost, before they can report")
-        result = run("bash", "-c", RANK_1_DIFFERS % "exec sleep 6", "bash", PROGRAM, "topology", "--timeout", "1",
+        result = run("bash", "-c", RANK_1_DIFFERS % "exec sleep 9", "bash", PROGRAM, "topology", "--timeout", "4",
                      recover=True)
         self.assertEqual(re.findall(r"^code (\d+)$", result.stderr, re.MULTILINE), ["1"] * (NUM_RANKS - 1))
         said = sorted(complaints(result))
         self.assertEqual(len(said), NUM_RANKS - 1, result.stderr)
         for rank, complaint in zip((0, 2, 3), said):
-            self.assertRegex(complaint, rf"^pando: rank {rank} waited 1 s .*for rank 1,")
+            self.assertRegex(complaint, rf"^pando: rank {rank} waited 4 s .*for rank 1,")
 
 
 if __name__ == "__main__":

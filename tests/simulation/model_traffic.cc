@@ -46,6 +46,9 @@ Status Count(const Run& run, int num_steps, std::vector<Traffic>& of_rank) {
       const std::vector<int32_t> tokens(run.tokens, 1);
       std::vector<SequenceTokens> step;
       std::vector<size_t> wanted;
+      // What is before may have too few tokens to be divided; then `tree` would measure links, with as many messages as
+      // time allows.
+      if (Status done = engine.SetStrategy("butterfly"); !done.ok()) return done;
       for (size_t i = 0; i < run.batch; ++i) {
         const Result<int64_t> sequence = engine.AddSequence();
         if (!sequence.ok()) return sequence.status();
@@ -54,6 +57,7 @@ Status Count(const Run& run, int num_steps, std::vector<Traffic>& of_rank) {
         step.push_back({*sequence, tokens});
         wanted.push_back((i + 1) * run.tokens - 1);
       }
+      if (Status done = engine.SetStrategy(run.schedule); !done.ok()) return done;
       std::vector<float> logits(run.batch * model->config().vocabulary);
       for (int i = 0; i < num_steps; ++i) {
         if (Status done = engine.Step(step, wanted, logits); !done.ok()) return done;
