@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "src/kernels/simd/math-inl.h"
+#include "src/kernels/simd/register_tile-inl.h"
 #include "src/kernels/weight_type.h"
 
 // Whether this target has what is below. The others run plain loops.
@@ -289,28 +290,51 @@ struct TypeOf<WeightType::kQ3_K> {
   }
 };
 
-// d, d_min and 12 bytes of scales and minimums.
+// 16 bytes at `offset` of every row as words of 16 bits: pairs[i] has the words 2 i and 2 i + 1 of the rows 0-3 in its
+// lower half, of the rows 4-7 in its upper half.
+template <typename Rows>
+HWY_INLINE void LoadWordPairs(const Rows& rows, size_t offset, __m256i pairs[4]) {
+  const auto two = [&](size_t i) HWY_ATTR { return LoadTwo(rows.at(i) + offset, rows.at(i + 4) + offset); };
+  const __m256i low0 = _mm256_unpacklo_epi16(two(0), two(1)), high0 = _mm256_unpackhi_epi16(two(0), two(1));
+  const __m256i low1 = _mm256_unpacklo_epi16(two(2), two(3)), high1 = _mm256_unpackhi_epi16(two(2), two(3));
+  pairs[0] = _mm256_unpacklo_epi32(low0, low1);
+  pairs[1] = _mm256_unpackhi_epi32(low0, low1);
+  pairs[2] = _mm256_unpacklo_epi32(high0, high1);
+  pairs[3] = _mm256_unpackhi_epi32(high0, high1);
+}
+
+// factor times either number of the pairs, lane i for row i. They are not negative.
+HWY_INLINE void ScalePairs(__m256 factor, __m256i pairs, __m256& first, __m256& second) {
+  const __m256i zero = _mm256_setzero_si256();
+  first = _mm256_mul_ps(factor, _mm256_cvtepi32_ps(_mm256_unpacklo_epi16(pairs, zero)));
+  second = _mm256_mul_ps(factor, _mm256_cvtepi32_ps(_mm256_unpackhi_epi16(pairs, zero)));
+}
+
+// d, d_min and 12 bytes of scales and minimums. In words: d; d_min; 2, 3: scales; 4, 5: minimums; 6, 7: the low bits of
+// the other four of both. Two bytes in each.
 template <typename Rows>
 HWY_INLINE void ReadSixBitScales(const Rows& rows, size_t offset, GroupScales<8>& to) {
-  __m128i words[8];
-  LoadWords(rows, offset, words);
-  const __m256 d = _mm256_cvtph_ps(words[0]);
-  const __m256 d_min = _mm256_xor_ps(_mm256_cvtph_ps(words[1]), _mm256_set1_ps(-0.0f));
-  const __m128i four_bits = _mm_set1_epi16(15), six_bits = _mm_set1_epi16(63), two_high_bits = _mm_set1_epi16(48);
-  for (size_t i = 0; i < 4; ++i) {
-    // Words 2, 3: scales; 4, 5: minimums; 6, 7: the low bits of the other four of both. Two bytes in each.
-    const int byte = static_cast<int>(i % 2 * 8);
-    const __m128i scale = _mm_srli_epi16(words[2 + i / 2], byte);
-    const __m128i minimum = _mm_srli_epi16(words[4 + i / 2], byte);
-    const __m128i low_bits = _mm_srli_epi16(words[6 + i / 2], byte);
-    to.scale[i] = _mm256_mul_ps(d, WordsToFloats(_mm_and_si128(scale, six_bits)));
-    to.minimum[i] = _mm256_mul_ps(d_min, WordsToFloats(_mm_and_si128(minimum, six_bits)));
-    const __m128i other_scale =
-        _mm_or_si128(_mm_and_si128(low_bits, four_bits), _mm_and_si128(_mm_srli_epi16(scale, 2), two_high_bits));
-    const __m128i other_minimum = _mm_or_si128(_mm_and_si128(_mm_srli_epi16(low_bits, 4), four_bits),
-                                               _mm_and_si128(_mm_srli_epi16(minimum, 2), two_high_bits));
-    to.scale[i + 4] = _mm256_mul_ps(d, WordsToFloats(other_scale));
-    to.minimum[i + 4] = _mm256_mul_ps(d_min, WordsToFloats(other_minimum));
+  __m256i pairs[4];
+  LoadWordPairs(rows, offset, pairs);
+  const __m256i halves = _mm256_permute4x64_epi64(pairs[0], 0xd8);
+  const __m256 d = _mm256_cvtph_ps(_mm256_castsi256_si128(halves));
+  const __m256 d_min = _mm256_xor_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1)), _mm256_set1_ps(-0.0f));
+  const __m256i four_bits = _mm256_set1_epi16(15), six_bits = _mm256_set1_epi16(63),
+                two_high_bits = _mm256_set1_epi16(48);
+  PANDO_UNROLL
+  for (size_t i = 0; i < 2; ++i) {  // the first and the second bytes
+    const int byte = static_cast<int>(i) * 8;
+    const __m256i scale = _mm256_srli_epi16(pairs[1], byte);
+    const __m256i minimum = _mm256_srli_epi16(pairs[2], byte);
+    const __m256i low_bits = _mm256_srli_epi16(pairs[3], byte);
+    const auto other = [&](__m256i low, __m256i high) HWY_ATTR {
+      return _mm256_or_si256(_mm256_and_si256(low, four_bits),
+                             _mm256_and_si256(_mm256_srli_epi16(high, 2), two_high_bits));
+    };
+    ScalePairs(d, _mm256_and_si256(scale, six_bits), to.scale[i], to.scale[i + 2]);
+    ScalePairs(d, other(low_bits, scale), to.scale[i + 4], to.scale[i + 6]);
+    ScalePairs(d_min, _mm256_and_si256(minimum, six_bits), to.minimum[i], to.minimum[i + 2]);
+    ScalePairs(d_min, other(_mm256_srli_epi16(low_bits, 4), minimum), to.minimum[i + 4], to.minimum[i + 6]);
   }
 }
 
