@@ -80,8 +80,9 @@ class ShardedProduct {
   // call.
   Status ExchangePartialSums(const WeightMatrix& down, const float*& sums);
   void MultiplyMyColumns(const WeightColumns& down, size_t num_nodes, bool all_get_all, float* mine);
-  // This rank's columns of a matrix: copied together once, where few tokens make reading them the limit.
-  Result<WeightColumns> MyColumns(const WeightMatrix& down);
+  // This rank's columns of a matrix: copied together once, if few tokens make reading them the limit and there is
+  // memory.
+  WeightColumns MyColumns(const WeightMatrix& down);
   // Makes nodes_, first_node_ and merges_ those of matrices of so many segments.
   void ListNodes(size_t num_segments);
   void FoldNodes(size_t size);
