@@ -170,12 +170,12 @@ struct ShardAttention::DecodeStep {
     TokenRange* ranges = reinterpret_cast<TokenRange*>(per_thread + thread * per_thread_bytes);
     const RowRange all_rows{RowsOf(block_idx, head_begin).begin, RowsOf(block_idx, head_end - 1).end};
     const size_t head_bytes = layout().head_bytes();
+    const int64_t end_index = chunks.end_index;
     FoldRuns(chunks, SlotStates(owned_slot), RunStates(thread), all_rows, [&](int64_t index, AttentionStateSpan into) {
       const int64_t chunk = ChunkOfSlot(tree(), slot, index);
       const std::byte* page = pages.Page(block_idx, chunk);
-      const std::byte* next_page = index + 1 < chunks.end_index
-                                       ? pages.Page(block_idx, ChunkOfSlot(tree(), slot, index + 1))
-                                       : FirstPageAfter(block_idx, visible, place);
+      const std::byte* next_page = index + 1 < end_index ? pages.Page(block_idx, ChunkOfSlot(tree(), slot, index + 1))
+                                                         : FirstPageAfter(block_idx, visible, place);
       if (thread == kCallingThread) pages.BetweenPages();
       FillRanges(block.first_position, static_cast<size_t>(block.num_queries), group(), rule.window, chunk,
                  tree().chunk_tokens, ranges);

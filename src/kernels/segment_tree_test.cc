@@ -30,17 +30,17 @@ std::vector<float> RandomLeaves(size_t size) {
   return leaves;
 }
 
-std::vector<float> ForestValues(std::span<const float> leaves, SegmentRange range) {
-  std::vector<float> values;
-  for (const SegmentRange& node : SegmentForest(leaves.size(), range).nodes()) {
-    values.push_back(ValueOf(leaves.subspan(node.begin, node.size())));
-  }
-  return values;
-}
-
 std::vector<SegmentRange> NodesOf(size_t num_segments, SegmentRange range) {
   const SegmentForest forest(num_segments, range);
   return {forest.nodes().begin(), forest.nodes().end()};
+}
+
+std::vector<float> ForestValues(std::span<const float> leaves, SegmentRange range) {
+  std::vector<float> values;
+  for (const SegmentRange& node : NodesOf(leaves.size(), range)) {
+    values.push_back(ValueOf(leaves.subspan(node.begin, node.size())));
+  }
+  return values;
 }
 
 TEST(SegmentTreeTest, SegmentsAndColumns) {
