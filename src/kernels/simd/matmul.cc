@@ -141,7 +141,10 @@ WeightColumns ColumnsOf(const WeightMatrix& w, SegmentRange segments) {
 WeightColumns CopyColumns(const WeightMatrix& w, SegmentRange segments, std::byte* to) {
   const WeightColumns from = ColumnsOf(w, segments);
   const size_t bytes = from.row_bytes();
-  for (size_t row = 0; row < w.rows; ++row) std::memcpy(to + row * bytes, from.data + row * from.row_stride, bytes);
+  // Of no columns there may be no memory either.
+  for (size_t row = 0; row < w.rows && bytes > 0; ++row) {
+    std::memcpy(to + row * bytes, from.data + row * from.row_stride, bytes);
+  }
   return {w, segments, to, bytes};
 }
 
