@@ -137,5 +137,16 @@ TEST(ThreadPoolDeathTest, NeedsAtLeastOneThread) {
   EXPECT_DEATH(ThreadPool(0), "num_threads >= 1");
 }
 
+TEST(ThreadPoolTest, ALoopOfOneTaskRunsOnTheCaller) {
+  ThreadPool pool(3);
+  std::thread::id ran_on;
+  pool.Run(1, [&](size_t task, size_t thread) {
+    EXPECT_EQ(task, 0u);
+    EXPECT_EQ(thread, 0u);
+    ran_on = std::this_thread::get_id();
+  });
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+}
+
 }  // namespace
 }  // namespace pando
