@@ -185,13 +185,18 @@ Result<StepDivision> DivisionPlanner::DivisionOf(StepWork work, const DivisionRu
   }
   Answer& answer = found->second;
   last_ = &answer;
-  has_just_decided_ = answer.trial && answer.trial->is_over();
-  if (has_just_decided_) {
+  StepDivision division = answer.division;
+  if (answer.trial && answer.trial->is_over()) {
     const Result<StepDivision> fastest = AgreeOnFastest(*answer.trial);
     if (!fastest.ok()) return fastest.status();
-    answer = {.division = *fastest, .trial = std::nullopt};
+    division = *fastest;
+    answer.trial.reset();
+  } else if (answer.trial) {
+    division = answer.trial->next();
   }
-  return answer.trial ? answer.trial->next() : answer.division;
+  has_changed_ = division != answer.division;
+  answer.division = division;
+  return division;
 }
 
 void DivisionPlanner::Report(double seconds) {
@@ -211,7 +216,9 @@ Result<DivisionPlanner::Answer> DivisionPlanner::NewAnswer(const StepWork& work,
   constexpr double kWorst = 2;
   Result<std::vector<StepDivision>> divisions = DivisionsWorthTrying(costs_, device_, shape_, work, options, kWorst);
   if (!divisions.ok()) return divisions.status();
-  if (divisions->size() > 1) answer.trial.emplace(std::move(divisions).value());
+  if (divisions->size() <= 1) return answer;
+  answer.division = divisions->front();
+  answer.trial.emplace(std::move(divisions).value());
   return answer;
 }
 

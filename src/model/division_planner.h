@@ -48,14 +48,14 @@ class DivisionPlanner {
   // Batches and contexts of about the same size (to a power of two, and all short contexts) are answered alike; answers
   // are kept. On all ranks together: they may have to agree.
   Result<StepDivision> DivisionOf(StepWork work, const DivisionRule& rule);
-  // Whether the last call ended a trial: what divisions need that lost it can be given back.
-  bool has_just_decided() const { return has_just_decided_; }
+  // Whether steps of the last kind were divided otherwise before: what that needed can be given back.
+  bool has_changed() const { return has_changed_; }
   // What the step took for which DivisionOf was called last, on this rank.
   void Report(double seconds);
 
  private:
   struct Answer {
-    StepDivision division;
+    StepDivision division;               // as it was answered last
     std::optional<DivisionTrial> trial;  // until it has decided
   };
 
@@ -71,7 +71,7 @@ class DivisionPlanner {
   // By sequences, tokens and context; forced groups, and whether tokens may be divided.
   std::map<std::tuple<int64_t, int64_t, int64_t, int, int>, Answer> known_;
   Answer* last_ = nullptr;  // of known_
-  bool has_just_decided_ = false;
+  bool has_changed_ = false;
 };
 
 }  // namespace pando

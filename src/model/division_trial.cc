@@ -8,8 +8,8 @@ namespace pando {
 
 void DivisionTrial::Add(double seconds) {
   PANDO_CHECK(!is_over());
-  const bool counts = num_steps_ >= contenders_.size();
-  if (counts) seconds_[num_steps_ % contenders_.size()].push_back(seconds);
+  const bool counts = num_steps_ % kSteps != 0;
+  if (counts) seconds_[num_steps_ / kSteps].push_back(seconds);
   ++num_steps_;
 }
 

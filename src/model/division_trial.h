@@ -1,6 +1,6 @@
-// DivisionTrial: which of a few divisions is the fastest, by using each of them in turn for real steps. Every division
-// gives the same bits, so trying one costs nothing but its time. A prediction knows the links and the ranks' speed; it
-// does not know how long a message waits for a core that other ranks compute on.
+// DivisionTrial: which of a few divisions is the fastest, by using one after the other for some real steps. Every
+// division gives the same bits, so trying one costs nothing but its time. A prediction knows the links and the ranks'
+// speed; it does not know how long a message waits for a core that other ranks compute on.
 //
 //   DivisionTrial trial(contenders);
 //   while (!trial.is_over()) { Run(trial.next()); trial.Add(seconds); }
@@ -17,16 +17,17 @@ namespace pando {
 
 class DivisionTrial {
  public:
-  // Steps of each contender. The first does not count: it gets memory, and copies columns.
-  static constexpr size_t kRounds = 6;
+  // Steps of each contender, one after the other: what it needs of memory can be given back before the next. The first
+  // does not count: it gets that memory, and copies columns.
+  static constexpr size_t kSteps = 6;
 
   explicit DivisionTrial(std::vector<StepDivision> contenders)
       : contenders_(std::move(contenders)), seconds_(contenders_.size()) {}
 
   const std::vector<StepDivision>& contenders() const { return contenders_; }
-  bool is_over() const { return num_steps_ >= kRounds * contenders_.size(); }
-  // For the next step. They take turns, so that whatever else the machine does meets all of them.
-  const StepDivision& next() const { return contenders_[num_steps_ % contenders_.size()]; }
+  bool is_over() const { return num_steps_ >= kSteps * contenders_.size(); }
+  // For the next step, unless it is over.
+  const StepDivision& next() const { return contenders_[num_steps_ / kSteps]; }
   // What that step took on this rank.
   void Add(double seconds);
 
@@ -35,7 +36,7 @@ class DivisionTrial {
 
  private:
   std::vector<StepDivision> contenders_;
-  std::vector<std::vector<double>> seconds_;  // [contender][round that counts]
+  std::vector<std::vector<double>> seconds_;  // [contender][step that counts]
   size_t num_steps_ = 0;
 };
 

@@ -307,7 +307,7 @@ Status Transformer::Divide(std::span<const SequenceTokens> batch) {
   const Result<StepDivision> division = DivisionOf(batch);
   if (!division.ok()) return division.status();
   division_ = *division;
-  if (planner_ && planner_->has_just_decided()) product_.ForgetCopies();
+  if (planner_ && planner_->has_changed()) product_.ForgetCopies();
   tokens_.Divide(StateOf(communicator_).order, static_cast<int>(communicator_.rank()), division_, queries_);
   product_.SetGroup(tokens_.group_ranks());
   num_tokens_ = tokens_.num_of_group();
