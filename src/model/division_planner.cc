@@ -212,6 +212,10 @@ Result<DivisionPlanner::Answer> DivisionPlanner::NewAnswer(const StepWork& work,
   if (!choice.ok()) return choice.status();
   Answer answer = {.division = choice->division, .trial = std::nullopt};
   const bool comes_again = work.tokens_per_sequence <= kMaxDecodeQueries;
+  // Each division that is tried grows the buffers of all ranks: too much if very many share a machine's memory.
+  constexpr int kMostNeighbours = 16;
+  const auto is_crowded = [](const RankRange& node) { return node.size() > kMostNeighbours; };
+  if (std::ranges::any_of(costs_.order.nodes, is_crowded)) return answer;
   if (transport_ == nullptr || !comes_again || rule.num_groups || choice->division.divides_tokens) return answer;
   constexpr double kWorst = 2;
   Result<std::vector<StepDivision>> divisions = DivisionsWorthTrying(costs_, device_, shape_, work, options, kWorst);
