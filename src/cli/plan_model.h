@@ -5,12 +5,9 @@
 #include <string>
 
 #include "pando/status.h"
-#include "src/model/model.h"
 #include "src/planning/model_shape.h"
 
 namespace pando::cli {
-
-ModelShape ModelShapeOf(const Model& model);
 
 // `name_or_path`: whatever has a '/' or ends in ".gguf" is a file. `weight_type` ("q4_k", or empty for f16) is for
 // known models: a file says it itself.

@@ -12,6 +12,7 @@
 #include "src/base/memory.h"
 #include "src/kernels/matmul.h"
 #include "src/model/row_split.h"
+#include "src/model/shape_of_model.h"
 
 namespace pando {
 namespace {
@@ -123,29 +124,6 @@ Result<DeviceModel> SlowestRank(Transport& transport, const DeviceModel& mine) {
 
 }  // namespace
 
-ModelShape ShapeOf(const Model& model) {
-  const ModelConfig& config = model.config();
-  const ModelWeights& weights = model.weights();
-  ModelShape shape = {.name = config.name,
-                      .num_layers = static_cast<int64_t>(config.num_layers),
-                      .hidden_size = static_cast<int64_t>(config.hidden),
-                      .num_heads = static_cast<int64_t>(config.num_heads),
-                      .num_kv_heads = static_cast<int64_t>(config.num_kv_heads),
-                      .head_dim = static_cast<int64_t>(config.head_dim),
-                      .ffn_size = static_cast<int64_t>(config.ffn),
-                      .vocab_size = static_cast<int64_t>(config.vocabulary),
-                      .window = config.window.value_or(0)};
-  for (const LayerWeights& layer : weights.layers) {
-    shape.weights.qkv += Bytes(layer.q) + Bytes(layer.k) + Bytes(layer.v);
-    shape.weights.o += Bytes(layer.o);
-    shape.weights.gate_up += Bytes(layer.gate) + Bytes(layer.up);
-    shape.weights.down += Bytes(layer.down);
-  }
-  shape.weights.embedding = Bytes(weights.embedding);
-  if (weights.output.data != weights.embedding.data) shape.weights.output = Bytes(weights.output);
-  return shape;
-}
-
 DivisionPlanner::DivisionPlanner(CostModel costs, DeviceModel device, ModelShape shape, bool has_allreduce,
                                  Transport* transport)
     : costs_(std::move(costs)),
@@ -163,7 +141,7 @@ Result<DivisionPlanner> DivisionPlanner::Create(Communicator& communicator, std:
   if (!mine.ok()) return mine.status();
   const Result<DeviceModel> device = SlowestRank(transport, *mine);
   if (!device.ok()) return device.status();
-  return DivisionPlanner(std::move(costs).value(), *device, ShapeOf(model), transport.name() == "mpi", &transport);
+  return DivisionPlanner(std::move(costs).value(), *device, ModelShapeOf(model), transport.name() == "mpi", &transport);
 }
 
 Result<StepDivision> DivisionPlanner::DivisionOf(StepWork work, const DivisionRule& rule) {

@@ -34,8 +34,6 @@
 
 namespace pando {
 
-ModelShape ShapeOf(const Model& model);
-
 class DivisionPlanner {
  public:
   // Measures, some tens of milliseconds, on all ranks together. `ownership` is by position.

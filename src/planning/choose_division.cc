@@ -5,6 +5,7 @@
 #include <set>
 
 #include "src/base/check.h"
+#include "src/kernels/segment_tree.h"
 
 namespace pando {
 namespace {
@@ -28,7 +29,7 @@ bool AreUseful(std::span<const RankRange> nodes, int num_ranks, int num_groups) 
 
 // A group of one exchanges nothing. Where there are fewer segments than members, some would be idle.
 std::vector<DownDivision> UsefulDowns(const ModelShape& model, int num_members) {
-  const bool has_segments = num_members > 1 && num_members * kPlannedSegmentColumns <= model.ffn_size;
+  const bool has_segments = num_members > 1 && num_members * static_cast<int64_t>(kSegmentColumns) <= model.ffn_size;
   if (!has_segments) return {DownDivision::kRows};
   return {kDownDivisions.begin(), kDownDivisions.end()};
 }

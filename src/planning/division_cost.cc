@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "src/base/check.h"
+#include "src/kernels/segment_tree.h"
 #include "src/reduction/canonical_tree.h"
 #include "src/reduction/collective_cost.h"
 
@@ -17,8 +18,8 @@ double ShareOf(int64_t part, int64_t whole) { return static_cast<double>(part) /
 // Rows of gate and up, which are columns of down.
 int64_t LargestInnerRows(const ModelShape& model, int64_t num_members, DownDivision down) {
   if (down == DownDivision::kRows || num_members == 1) return LargestRows(model.ffn_size, num_members);
-  const int64_t num_segments = CeilDivide(model.ffn_size, kPlannedSegmentColumns);
-  return std::min(model.ffn_size, CeilDivide(num_segments, num_members) * kPlannedSegmentColumns);
+  const auto num_segments = static_cast<int64_t>(NumSegments(static_cast<size_t>(model.ffn_size)));
+  return std::min(model.ffn_size, CeilDivide(num_segments, num_members) * static_cast<int64_t>(kSegmentColumns));
 }
 
 // Subtrees of a member's segments: one where a power of two divides the tree by halves.

@@ -48,9 +48,9 @@ struct StepSeconds {
   }
 };
 
-// Rows of a matrix are given to ranks in blocks of these, or, where `down` is divided by columns, in segments.
+// Rows of a matrix are given to ranks in blocks of these, or, where `down` is divided by columns, in segments
+// (src/kernels/segment_tree.h).
 inline constexpr int64_t kPlannedRowBlock = 16;
-inline constexpr int64_t kPlannedSegmentColumns = 256;
 
 // The largest part of `num_rows` that one of `num_ranks` computes.
 int64_t LargestRows(int64_t num_rows, int64_t num_ranks);
