@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 get_property(modules GLOBAL PROPERTY pando_modules)
-list(REMOVE_ITEM modules pando_cli pando_planning)  # The program's own parts are not the library's.
+list(REMOVE_ITEM modules pando_cli pando_bench pando_plot)  # The program's own parts are not the library's.
 list(TRANSFORM modules REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE module_objects)
 
 add_library(pando_library STATIC ${module_objects})

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "simulation/simulated_time.h"
-#include "src/attention/communicator_state.h"
-#include "src/attention/decode_figures.h"
+#include "src/attention/attention_options.h"
 #include "src/attention/rank_attention.h"
 #include "src/base/clock.h"
 #include "src/base/errors.h"
 #include "src/engine/step_command.h"
 #include "src/model/sharded_product.h"
+#include "src/ranks/communicator_state.h"
+#include "src/ranks/rank_access.h"
 #include "src/transport/mpi/mpi_transport.h"
 
 namespace pando {
@@ -66,8 +67,8 @@ class Step {
  public:
   Step(const SimulationJob& job, Communicator& communicator, RankAttention& attention)
       : job_(job),
-        transport_(*StateOf(communicator).transport),
-        order_(StateOf(communicator).order),
+        transport_(TransportOf(communicator)),
+        order_(OrderOf(communicator)),
         attention_(attention),
         pool_(1),
         product_(transport_, pool_, copies_),
@@ -315,7 +316,7 @@ Result<SimulationResult> RunStep(const SimulationJob& job, const std::string& st
                                  SimulatedMachine& machine) {
   Result<std::unique_ptr<RankAttention>> attention = RankAttention::Create(communicator, OptionsOf(job, strategy));
   if (!attention.ok()) return attention.status();
-  Transport& transport = *StateOf(communicator).transport;
+  Transport& transport = TransportOf(communicator);
   Step step(job, communicator, **attention);
   if (Status status = step.Prepare(); !status.ok()) return status;
 
@@ -366,7 +367,7 @@ Result<SimulationResult> RunRank(const SimulationJob& job, const std::string& st
   Result<Communicator> communicator = MakeSimulatedCommunicator(topology, job.platform.device.merge_seconds_per_byte());
   if (!communicator.ok()) return communicator.status();
   return job.ping_pong_bytes.empty() ? RunStep(job, strategy, *communicator, machine)
-                                     : PingPong(job, *StateOf(*communicator).transport, machine);
+                                     : PingPong(job, TransportOf(*communicator), machine);
 }
 
 }  // namespace pando

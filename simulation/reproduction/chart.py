@@ -1,5 +1,5 @@
 """Figures as SVG: lines on logarithmic axes, panel beside panel, and bars. They look as those of `--plot` do
-(src/cli/svg_style.cc): their own paper, colours for light and dark, one look for each strategy in all figures."""
+(src/plot/svg_style.cc): their own paper, colours for light and dark, one look for each strategy in all figures."""
 
 import math
 from xml.sax.saxutils import escape

@@ -22,10 +22,10 @@
 
 #include "pando/attention_state.h"
 #include "pando/status.h"
-#include "src/attention/rank_group.h"
 #include "src/attention/shard_attention.h"
 #include "src/base/aligned_buffer.h"
 #include "src/base/thread_pool.h"
+#include "src/ranks/rank_group.h"
 
 namespace pando {
 

@@ -29,6 +29,10 @@ struct Strategy {
   Schedule schedule = Schedule::kButterfly;  // for kSchedule
 };
 
+// Names of strategies that are there for comparison.
+inline constexpr std::string_view kPaperStrategy = "paper";
+inline constexpr std::string_view kRingStrategy = "ring";
+
 // The error lists the names.
 Result<Strategy> ParseStrategy(std::string_view name);
 

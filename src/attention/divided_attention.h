@@ -30,12 +30,12 @@
 #include "pando/attention_state.h"
 #include "pando/status.h"
 #include "src/attention/query_block.h"
-#include "src/attention/rank_group.h"
 #include "src/attention/shard_attention.h"
 #include "src/attention/shard_ring.h"
 #include "src/base/aligned_buffer.h"
 #include "src/base/thread_pool.h"
 #include "src/kv_cache/kv_cache.h"
+#include "src/ranks/rank_group.h"
 
 namespace pando {
 

@@ -7,6 +7,7 @@
 #include "src/attention/sharded_snapshot.h"
 #include "src/base/clock.h"
 #include "src/base/errors.h"
+#include "src/ranks/rank_access.h"
 #include "src/reduction/choose_schedule.h"
 
 namespace pando {

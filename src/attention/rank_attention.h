@@ -13,15 +13,16 @@
 
 #include "pando/attention.h"
 #include "src/attention/attention_options.h"
-#include "src/attention/communicator_state.h"
+#include "src/attention/baselines/ring_attention.h"
 #include "src/attention/divided_attention.h"
-#include "src/attention/ring_attention.h"
 #include "src/attention/row_results.h"
 #include "src/attention/schedule_merge.h"
 #include "src/attention/shard_attention.h"
 #include "src/base/aligned_buffer.h"
 #include "src/base/thread_pool.h"
 #include "src/kv_cache/kv_cache.h"
+#include "src/ranks/communicator_state.h"
+#include "src/reduction/cost_model.h"
 
 namespace pando {
 

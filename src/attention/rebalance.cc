@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "src/attention/agreement.h"
 #include "src/base/aligned_buffer.h"
 #include "src/kv_cache/slot_move.h"
+#include "src/ranks/agreement.h"
 #include "src/reduction/slot_ownership.h"
 
 namespace pando {

@@ -16,23 +16,25 @@ namespace {
 using ::pando::test_support::Normals;
 
 constexpr TreeShape kFourSlots{.num_slots = 4, .chunk_tokens = 16};
-constexpr size_t kHeadDim = 16;
+constexpr size_t kShardHeadDim = 16;
 constexpr ScoreRule kScore{.scale = 0.25f, .softcap = 0.0f};
 
 // Layer 1 of a cache of 3 has the tokens.
 KvCache FilledCache(int64_t num_tokens, int64_t window, ThreadPool& threads) {
   const KvPageLayout layout =
-      KvPageLayout::Create(KvType::kF16, KvType::kF16, int64_t{kHeadDim}, kFourSlots.chunk_tokens).value();
+      KvPageLayout::Create(KvType::kF16, KvType::kF16, int64_t{kShardHeadDim}, kFourSlots.chunk_tokens).value();
   KvCache cache = KvCache::Create({layout, /*num_kv_heads=*/1, kFourSlots, {0, 4}, /*num_layers=*/3, window}).value();
-  const std::vector<float> k = Normals(static_cast<size_t>(num_tokens) * kHeadDim, 1);
-  const std::vector<float> v = Normals(static_cast<size_t>(num_tokens) * kHeadDim, 2);
+  const std::vector<float> k = Normals(static_cast<size_t>(num_tokens) * kShardHeadDim, 1);
+  const std::vector<float> v = Normals(static_cast<size_t>(num_tokens) * kShardHeadDim, 2);
   const int64_t sequence = cache.AddSequence();
   EXPECT_TRUE(cache.PrepareAppend(1, sequence, k.size(), v.size()).ok());
   cache.AppendPrepared(1, sequence, k, v, threads);
   return cache;
 }
 
-std::vector<float> QueriesOf(int64_t num_queries) { return Normals(static_cast<size_t>(num_queries) * kHeadDim, 3); }
+std::vector<float> QueriesOf(int64_t num_queries) {
+  return Normals(static_cast<size_t>(num_queries) * kShardHeadDim, 3);
+}
 
 // The states of the last `num_queries` tokens, one row each.
 std::vector<float> States(const KvCache& cache, int64_t num_queries, bool prefill, ThreadPool& threads) {
@@ -62,8 +64,8 @@ std::vector<float> SlotByDefinition(const KvCache& cache, int64_t slot, int64_t 
     ranges[index] = {static_cast<uint32_t>(begin - start), static_cast<uint32_t>(end - start)};
     chunks.push_back({static_cast<int64_t>(index), cache.page(1, 0, chunk), &ranges[index]});
   }
-  std::vector<float> packed(kHeadDim);
-  PackQueries(layout.k_type, query, kHeadDim, 1, kHeadDim, packed.data());
+  std::vector<float> packed(kShardHeadDim);
+  PackQueries(layout.k_type, query, kShardHeadDim, 1, kShardHeadDim, packed.data());
   std::vector<float> state(AttentionStateSpan::NumFloats(1, layout.padded_dim()));
   ChunkFold fold{.layout = &layout, .rule = kScore, .queries = packed.data(), .rows = 1};
   fold.states = {state.data(), 1, layout.padded_dim()};
@@ -81,7 +83,7 @@ std::vector<float> StatesByDefinition(const KvCache& cache, int64_t num_queries)
     const int64_t position = cache.num_tokens(1, 0) - num_queries + static_cast<int64_t>(row);
     std::vector<std::vector<float>> slots;
     for (int64_t slot = 0; slot < 4; ++slot) {
-      slots.push_back(SlotByDefinition(cache, slot, position, queries.data() + row * kHeadDim));
+      slots.push_back(SlotByDefinition(cache, slot, position, queries.data() + row * kShardHeadDim));
     }
     const auto merge = [&](size_t into, size_t from) {
       reference::MergeInOrder({slots[into].data(), 1, dim}, 0, {slots[from].data(), 1, dim}, 0);

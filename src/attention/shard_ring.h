@@ -18,11 +18,11 @@
 
 #include "pando/status.h"
 #include "src/attention/query_block.h"
-#include "src/attention/rank_group.h"
 #include "src/attention/ring_shards.h"
 #include "src/attention/shard_pages.h"
 #include "src/base/aligned_buffer.h"
 #include "src/kv_cache/kv_cache.h"
+#include "src/ranks/rank_group.h"
 
 namespace pando {
 

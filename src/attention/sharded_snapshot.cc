@@ -13,9 +13,9 @@
 #include <system_error>
 #include <utility>
 
-#include "src/attention/agreement.h"
 #include "src/base/errors.h"
 #include "src/kv_cache/snapshot.h"
+#include "src/ranks/agreement.h"
 
 namespace pando {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "src/base/errors.h"
-#include "src/cli/prefill_progress.h"
+#include "src/cli/reports/prefill_progress.h"
 #include "src/engine/bytes_read.h"
 #include "src/engine/chat_session.h"
 #include "src/engine/generator.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "pando/status.h"
-#include "src/cli/generation_report.h"
 #include "src/cli/interrupt.h"
+#include "src/cli/reports/generation_report.h"
 #include "src/engine/engine.h"
 #include "src/engine/sampler.h"
 #include "src/tokenizer/tokenizer.h"

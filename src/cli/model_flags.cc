@@ -5,14 +5,14 @@
 #include <memory>
 #include <utility>
 
-#include "src/attention/agreement.h"
 #include "src/attention/attention_options.h"
-#include "src/attention/communicator_state.h"
 #include "src/base/errors.h"
 #include "src/cli/command.h"
 #include "src/cli/decimal_list.h"
 #include "src/cli/interrupt.h"
 #include "src/cli/size_list.h"
+#include "src/ranks/agreement.h"
+#include "src/ranks/rank_access.h"
 #include "src/reduction/schedule.h"
 
 namespace pando::cli {
@@ -135,7 +135,7 @@ Status RunModel(const ModelPlan& plan, const RankPlan& ranks, const Result<std::
                 const std::function<Status(Engine& engine)>& front) {
   return RunRanks(ranks, [&](Communicator& communicator) {
     // A machine may lack the file that the others have.
-    if (Status status = Agree(*StateOf(communicator).transport, model.status()); !status.ok()) return status;
+    if (Status status = Agree(TransportOf(communicator), model.status()); !status.ok()) return status;
     // A Ctrl-C is the front's matter, which tells its workers when to end.
     std::optional<InterruptGuard> patience;
     if (ranks.with_mpi && communicator.rank() != 0) patience.emplace();

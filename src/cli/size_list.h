@@ -28,9 +28,6 @@ Result<int64_t> ParseSize(std::string_view option, std::string_view text, SizeRa
 Result<std::optional<int64_t>> ParseSizeOrNone(std::string_view option, std::string_view text, SizeRange range = {});
 Result<std::vector<int64_t>> ParseSizeList(std::string_view option, std::string_view text, SizeRange range = {});
 
-// 65536 is "64K", 1000 is "1000".
-std::string FormatSize(int64_t size);
-
 // The parts of "a,b,c" between the commas, at least one; "a,,b" has an empty one.
 std::vector<std::string_view> SplitAtCommas(std::string_view text);
 

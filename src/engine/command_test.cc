@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "pando/communicator.h"
-#include "src/attention/communicator_state.h"
+#include "src/ranks/rank_access.h"
 
 namespace pando {
 namespace {
@@ -18,7 +18,7 @@ TEST(CommandTest, EveryLengthArrives) {
           command.Begin(CommandKind::kStep);
           for (int64_t word = 0; word < num_words; ++word) command.Add(-7 * word + num_words);
         }
-        if (Status done = command.Broadcast(*StateOf(communicator).transport); !done.ok()) return done;
+        if (Status done = command.Broadcast(TransportOf(communicator)); !done.ok()) return done;
         EXPECT_EQ(command.kind(), CommandKind::kStep);
         CommandReader reader(command);
         for (int64_t word = 0; word < num_words; ++word) EXPECT_EQ(reader.Next(), -7 * word + num_words);
@@ -40,7 +40,7 @@ TEST(CommandTest, TextsOfAnyBytesArrive) {
       command.AddText(all_bytes);
       command.Add(42);
     }
-    if (Status done = command.Broadcast(*StateOf(communicator).transport); !done.ok()) return done;
+    if (Status done = command.Broadcast(TransportOf(communicator)); !done.ok()) return done;
     CommandReader reader(command);
     EXPECT_EQ(reader.NextText(), "");
     EXPECT_EQ(reader.NextText(), all_bytes);

@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "src/attention/agreement.h"
-#include "src/attention/communicator_state.h"
 #include "src/base/check.h"
 #include "src/base/errors.h"
 #include "src/engine/step_command.h"
+#include "src/ranks/agreement.h"
+#include "src/ranks/rank_access.h"
 
 namespace pando {
 
@@ -27,7 +27,7 @@ Status Engine::Run(Communicator& communicator, std::shared_ptr<const Model> mode
 
 Status Engine::Serve() {
   while (true) {
-    if (Status status = command_.Broadcast(*StateOf(communicator_).transport); !status.ok()) return status;
+    if (Status status = command_.Broadcast(TransportOf(communicator_)); !status.ok()) return status;
     if (command_.kind() == CommandKind::kStop) return Status();
     // The front learns of it and decides; where ranks were lost the next wait fails too.
     Status status = Execute({});
@@ -37,7 +37,7 @@ Status Engine::Serve() {
 
 Status Engine::Order(std::span<float> logits) {
   if (!broken_.ok()) return broken_;
-  if (Status status = command_.Broadcast(*StateOf(communicator_).transport); !status.ok()) return status;
+  if (Status status = command_.Broadcast(TransportOf(communicator_)); !status.ok()) return status;
   Status status = Execute(logits);
   if (!transformer_.in_step()) broken_ = status;
   return status;
@@ -143,7 +143,7 @@ Result<int64_t> Engine::ForkSequence(int64_t parent) {
 Status Engine::ExecuteFork(int64_t parent) {
   KvCache& cache = transformer_.attention().cache();
   const Result<int64_t> child = cache.ForkSequence(parent);
-  Status status = Agree(*StateOf(communicator_).transport, child.status());
+  Status status = Agree(TransportOf(communicator_), child.status());
   if (status.ok()) made_sequence_ = *child;
   if (status.ok() || !child.ok()) return status;
   // Another rank lacks the memory.
@@ -202,7 +202,7 @@ Result<std::vector<RankFigures>> Engine::TakeFigures() {
 
 Status Engine::ExecuteFigures() {
   const RankFigures mine = {transformer_.TakeTimes(), transformer_.attention().memory()};
-  Transport& transport = *StateOf(communicator_).transport;
+  Transport& transport = TransportOf(communicator_);
   figures_.assign(transport.rank() == 0 ? static_cast<size_t>(transport.size()) : 0, {});
   return transport.Gather(0, std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(figures_)));
 }

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <thread>
 
-#include "src/attention/communicator_state.h"
 #include "src/base/errors.h"
 #include "src/base/testing/allocation_counter.h"
 #include "src/base/testing/bits.h"

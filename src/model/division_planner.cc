@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "src/attention/communicator_state.h"
 #include "src/attention/query_block.h"
 #include "src/base/aligned_buffer.h"
 #include "src/base/clock.h"
@@ -13,6 +12,7 @@
 #include "src/kernels/matmul.h"
 #include "src/model/row_split.h"
 #include "src/model/shape_of_model.h"
+#include "src/ranks/rank_access.h"
 
 namespace pando {
 namespace {
@@ -134,7 +134,7 @@ DivisionPlanner::DivisionPlanner(CostModel costs, DeviceModel device, ModelShape
 
 Result<DivisionPlanner> DivisionPlanner::Create(Communicator& communicator, std::span<const SlotRange> ownership,
                                                 const Model& model, ThreadPool& pool) {
-  Transport& transport = *StateOf(communicator).transport;
+  Transport& transport = TransportOf(communicator);
   Result<CostModel> costs = MeasuredCosts(communicator, {ownership.begin(), ownership.end()});
   if (!costs.ok()) return costs.status();
   const Result<DeviceModel> mine = MeasureRank(transport, model, pool);

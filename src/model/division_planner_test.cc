@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
-#include "src/attention/communicator_state.h"
 #include "src/model/testing/tiny_model.h"
 #include "src/planning/platform_file.h"
 #include "src/planning/step_prediction.h"
+#include "src/ranks/rank_access.h"
 
 namespace pando {
 namespace {
@@ -74,7 +74,7 @@ TEST(DivisionPlannerTest, DecodeStepsAreTriedAndAllRanksAgreeOnTheFastest) {
   std::vector<StepDivision> chosen(kRanks);
   std::vector<std::vector<int>> tried(kRanks);
   const Status status = RunInProcess(kRanks, {}, [&](Communicator& communicator) -> Status {
-    DivisionPlanner planner = PlannerOn("cpu-10g", kRanks, 0, StateOf(communicator).transport.get());
+    DivisionPlanner planner = PlannerOn("cpu-10g", kRanks, 0, &TransportOf(communicator));
     const auto rank = static_cast<size_t>(communicator.rank());
     constexpr int kMany = 40;
     for (int step = 0; step < kMany; ++step) {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "pando/communicator.h"
-#include "src/attention/communicator_state.h"
 #include "src/base/random.h"
 #include "src/base/testing/bits.h"
 #include "src/kernels/random_weights.h"
 #include "src/kernels/vector_ops.h"
+#include "src/ranks/rank_access.h"
 
 namespace pando {
 namespace {
@@ -80,7 +80,7 @@ void RunCase(const Case& c, size_t max_rows, size_t max_columns, const Function&
   ColumnCopies copies;
   const Status status = RunInProcess(c.num_ranks, {}, [&](Communicator& communicator) {
     ThreadPool pool(c.num_threads);
-    ShardedProduct product(*StateOf(communicator).transport, pool, copies);
+    ShardedProduct product(TransportOf(communicator), pool, copies);
     if (Status grown = product.Grow(32, max_rows, max_columns); !grown.ok()) return grown;
     return function(product, communicator.rank() == 0);
   });
@@ -163,7 +163,7 @@ TEST(ShardedProductTest, GroupsOfRanksMultiplyByThemselves) {
     SwiGlu(gated.data(), gated.data(), gated.size(), gated.data());
     const std::vector<float> wanted = Plain({&down, 1}, gated, num_tokens);
     ThreadPool pool(1);
-    ShardedProduct product(*StateOf(communicator).transport, pool, copies);
+    ShardedProduct product(TransportOf(communicator), pool, copies);
     if (Status grown = product.Grow(4, 608, 608); !grown.ok()) return grown;
     product.SetGroup(*mine);
     for (const DownDivision division : kDownDivisions) {
@@ -208,7 +208,7 @@ TEST(ShardedProductTest, EveryWeightTypeOnThreeRanks) {
       ColumnCopies copies;
       const Status status = RunInProcess(num_ranks, {}, [&](Communicator& communicator) {
         ThreadPool pool(2);
-        ShardedProduct product(*StateOf(communicator).transport, pool, copies);
+        ShardedProduct product(TransportOf(communicator), pool, copies);
         if (Status grown = product.Grow(3, 50, columns); !grown.ok()) return grown;
         product.SetInput({&matrix, 1}, x.data(), 3);
         return product.MultiplyToFront(matrix, communicator.rank() == 0 ? out.data() : nullptr);

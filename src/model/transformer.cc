@@ -7,9 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "src/attention/agreement.h"
 #include "src/attention/attention_options.h"
-#include "src/attention/communicator_state.h"
 #include "src/base/check.h"
 #include "src/base/clock.h"
 #include "src/base/errors.h"
@@ -17,6 +15,8 @@
 #include "src/base/printable.h"
 #include "src/kernels/vector_ops.h"
 #include "src/kv_cache/owned_chunks.h"
+#include "src/ranks/agreement.h"
+#include "src/ranks/rank_access.h"
 
 namespace pando {
 namespace {
@@ -111,7 +111,7 @@ Status CheckGroups(const TransformerOptions& options, int num_ranks) {
 
 Result<std::unique_ptr<Transformer>> Transformer::Create(Communicator& communicator, std::shared_ptr<const Model> model,
                                                          const TransformerOptions& wanted) {
-  Transport& transport = *StateOf(communicator).transport;
+  Transport& transport = TransportOf(communicator);
   if (Status status = AgreeOnOptions(transport, DescribeOptions(*model, wanted)); !status.ok()) return status;
   constexpr int64_t kMostTokens = 1 << 16;
   if (wanted.max_tokens < 0 || wanted.max_tokens > kMostTokens) {
@@ -138,7 +138,7 @@ Transformer::Transformer(Communicator& communicator, std::shared_ptr<const Model
       options_(options),
       communicator_(communicator),
       pool_(num_threads),
-      product_(*StateOf(communicator).transport, pool_, model_->column_copies()),
+      product_(TransportOf(communicator), pool_, model_->column_copies()),
       frequencies_(RopeFrequencies(model_->config().rope)),
       rope_magnitude_(RopeMagnitude(model_->config().rope)) {}
 
@@ -172,7 +172,7 @@ Status Transformer::Reserve(int64_t num_tokens) {
   constexpr int64_t kTooMany = int64_t{1} << 56;
   num_tokens = std::min(num_tokens, kTooMany);
   KvCache& cache = attention_->cache();
-  Transport& transport = *StateOf(communicator_).transport;
+  Transport& transport = TransportOf(communicator_);
   // Memory that was got and not yet touched is not missing to others: each rank alone may find enough for itself.
   const Status together = CheckMachineMemory(transport, BytesToReserve(cache, num_tokens, options_.max_tokens));
   if (Status status = Agree(transport, together); !status.ok()) return status;
@@ -236,7 +236,7 @@ Status Transformer::TakePages(std::span<const SequenceTokens> batch) {
     }
   }
   // Whether a page is needed, all ranks know; whether there is one, each rank alone.
-  return begins_chunk ? Agree(*StateOf(communicator_).transport, mine) : Status();
+  return begins_chunk ? Agree(TransportOf(communicator_), mine) : Status();
 }
 
 Status Transformer::Step(std::span<const SequenceTokens> batch) {
@@ -308,7 +308,7 @@ Status Transformer::Divide(std::span<const SequenceTokens> batch) {
   if (!division.ok()) return division.status();
   division_ = *division;
   if (planner_ && planner_->has_changed()) product_.ForgetCopies();
-  tokens_.Divide(StateOf(communicator_).order, static_cast<int>(communicator_.rank()), division_, queries_);
+  tokens_.Divide(OrderOf(communicator_), static_cast<int>(communicator_.rank()), division_, queries_);
   product_.SetGroup(tokens_.group_ranks());
   num_tokens_ = tokens_.num_of_group();
   return Status();
@@ -468,7 +468,7 @@ Status Transformer::AttendDivided(int64_t layer_idx) {
   bytes_of_member_.clear();
   for (const int member : members) bytes_of_member_.push_back(tokens_.num_of(member) * q_rows * sizeof(float));
   const auto all = std::as_writable_bytes(std::span(attended_, num_tokens_ * q_rows));
-  status = StateOf(communicator_).transport->AllGatherAmong(members, std::as_bytes(mine), all, bytes_of_member_);
+  status = TransportOf(communicator_).AllGatherAmong(members, std::as_bytes(mine), all, bytes_of_member_);
   times_.gather_seconds += NowSeconds() - start;
   return status;
 }
@@ -499,9 +499,8 @@ Status Transformer::CollectResidual(std::span<const size_t> wanted) {
   }
   std::vector<float> all(wanted.size() * hidden);
   const double start = NowSeconds();
-  Status status =
-      StateOf(communicator_)
-          .transport->AllGather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), bytes_of_rank);
+  Status status = TransportOf(communicator_)
+                      .AllGather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), bytes_of_rank);
   times_.gather_seconds += NowSeconds() - start;
   if (!status.ok()) return status;
   std::vector<size_t> next(bytes_of_rank.size());  // row of a rank

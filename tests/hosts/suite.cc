@@ -28,11 +28,11 @@
 #include <vector>
 
 #include "pando/attention.h"
-#include "src/attention/communicator_state.h"
 #include "src/base/clock.h"
 #include "src/base/errors.h"
 #include "src/base/fingerprint.h"
 #include "src/base/random.h"
+#include "src/ranks/rank_access.h"
 
 namespace pando {
 namespace {
@@ -98,8 +98,8 @@ Result<uint64_t> FingerprintOf(Attention& attention) {
 
 Status ExpectSameOnAllRanks(Communicator& communicator, uint64_t mine) {
   std::vector<uint64_t> all(static_cast<size_t>(communicator.size()));
-  Status status = StateOf(communicator)
-                      .transport->AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  Status status =
+      TransportOf(communicator).AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   if (!status.ok()) return status;
   if (std::all_of(all.begin(), all.end(), [&](uint64_t other) { return other == mine; })) return {};
   return Failed("the ranks have different bits: {:016x}", fmt::join(all, ", "));
@@ -219,7 +219,7 @@ Result<Communicator> MakeCommunicator(const Arguments& arguments) {
 Status Run(const std::string& mode, const Arguments& arguments) {
   Result<Communicator> communicator = MakeCommunicator(arguments);
   if (!communicator.ok()) Leave(communicator.status().message());
-  Print(*communicator, "nodes {}", fmt::join(StateOf(*communicator).transport->node_of_rank(), " "));
+  Print(*communicator, "nodes {}", fmt::join(TransportOf(*communicator).node_of_rank(), " "));
   Status status = Failed("'{}' is not bits or steps", mode);
   if (mode == "bits") status = RunBits(*communicator, arguments);
   if (mode == "steps") status = RunSteps(*communicator, arguments);

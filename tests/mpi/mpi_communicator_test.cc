@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "pando/communicator.h"
-#include "src/attention/communicator_state.h"
 #include "src/base/errors.h"
+#include "src/ranks/communicator_state.h"
+#include "src/ranks/rank_access.h"
 #include "src/reduction/slot_ownership.h"
 
 namespace pando {
@@ -40,8 +41,8 @@ Status CheckCosts(Communicator& communicator) {
   };
   const Figures mine = {model->topology.links, model->merge_seconds_per_byte};
   std::vector<Figures> all(static_cast<size_t>(communicator.size()));
-  Status status = StateOf(communicator)
-                      .transport->AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  Status status =
+      TransportOf(communicator).AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   for (size_t rank = 0; rank < all.size() && status.ok(); ++rank) {
     if (all[rank] != mine) status = Failed("rank {} has other figures than rank {}", communicator.rank(), rank);
   }

@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "src/attention/allreduce_merge.h"
-#include "src/attention/paper_merge.h"
-#include "src/attention/ring_attention.h"
+#include "src/attention/baselines/paper_merge.h"
+#include "src/attention/baselines/ring_attention.h"
 #include "src/attention/testing/sharded_case.h"
 #include "src/reduction/slot_ownership.h"
 #include "src/transport/mpi/mpi_transport.h"

@@ -69,11 +69,11 @@ class ChartTest(unittest.TestCase):
         self.assertIn('<rect class="paper"', self.svg)
 
     def test_strategies_look_as_the_programs_figures_do(self):
-        style = (SIMULATION.parent / "src/cli/svg_style.cc").read_text(encoding="utf-8")
+        style = (SIMULATION.parent / "src/plot/svg_style.cc").read_text(encoding="utf-8")
         markers = dict(re.findall(r'constexpr const char\* (k\w+) = "(M[^"]*)";', style))
         looks = [(light, dark, dashes, markers[marker])
                  for light, dark, dashes, marker in re.findall(r'\{"(#\w+)", "(#\w+)", "([^"]*)", (k\w+)\}', style)]
-        names = re.search(r"kStrategyLooks = \{([^}]*)\}", (SIMULATION.parent / "src/cli/decode_plot.cc").read_text(encoding="utf-8"))
+        names = re.search(r"kStrategyLooks = \{([^}]*)\}", (SIMULATION.parent / "src/cli/reports/decode_plot.cc").read_text(encoding="utf-8"))
         program_looks = dict(zip(re.findall(r'"([^"]+)"', names[1]), looks, strict=True))
         self.assertEqual(chart.LOOKS, {name: program_looks[name] for name in chart.LOOKS})
 

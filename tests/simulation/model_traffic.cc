@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "pando/communicator.h"
-#include "src/attention/communicator_state.h"
 #include "src/engine/engine.h"
 #include "src/model/testing/tiny_model.h"
+#include "src/ranks/rank_access.h"
 
 namespace pando {
 namespace {
@@ -64,7 +64,7 @@ Status Count(const Run& run, int num_steps, std::vector<Traffic>& of_rank) {
       }
       return Status();
     });
-    const TrafficCounters& counted = StateOf(communicator).transport->traffic();
+    const TrafficCounters& counted = TransportOf(communicator).traffic();
     of_rank[static_cast<size_t>(communicator.rank())] = {counted.messages_sent, counted.bytes_sent};
     return status;
   });

@@ -15,9 +15,9 @@
 #include <span>
 #include <vector>
 
-#include "src/attention/rank_group.h"
 #include "src/attention/shard_attention.h"
 #include "src/kv_cache/kv_cache.h"
+#include "src/ranks/rank_group.h"
 
 namespace pando::test_support {
 
