@@ -52,6 +52,13 @@ class CheckIncludesTest(unittest.TestCase):
         self.assert_forbidden("src/attention/a.cc", '"src/model/b.h"')
         self.assert_forbidden("src/tokenizer/a.cc", '"src/gguf/b.h"')
         self.assert_forbidden("src/engine/a.cc", '"src/cli/b.h"')
+        self.assert_forbidden("src/engine/a.cc", '"src/bench/b.h"')
+        self.assert_forbidden("src/planning/a.cc", '"src/attention/b.h"')
+
+    def test_few_look_inside_a_communicator(self):
+        self.assert_allowed("src/attention/a.cc", '"src/ranks/communicator_state.h"')
+        self.assert_allowed("src/engine/a.cc", '"src/ranks/rank_access.h"')
+        self.assert_forbidden("src/engine/a.cc", '"src/ranks/communicator_state.h"')
 
     def test_tests_follow_the_table_of_their_module(self):
         self.assert_allowed("src/base/a_test.cc", "<gtest/gtest.h>", "<gmock/gmock.h>", "<rapidcheck/gtest.h>",
