@@ -26,9 +26,9 @@ Status ValidateRun(const AttentionBenchmarkOptions& options) {
   const auto at_least_one = [](const char* what, int64_t value) {
     return value >= 1 ? Status() : InvalidArgument("{} is {}: it must be at least 1", what, value);
   };
-  if (Status status = at_least_one("the context", options.context); !status.ok()) return status;
-  if (Status status = at_least_one("the batch", options.batch); !status.ok()) return status;
-  if (Status status = at_least_one("the number of threads", options.num_threads); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(at_least_one("the context", options.context));
+  PANDO_RETURN_IF_ERROR(at_least_one("the batch", options.batch));
+  PANDO_RETURN_IF_ERROR(at_least_one("the number of threads", options.num_threads));
   return at_least_one("the number of repeats", options.repeats);
 }
 
@@ -47,14 +47,13 @@ AttentionOptions ToAttentionOptions(const AttentionBenchmarkOptions& options) {
 class Workload {
  public:
   static Result<Workload> Create(const AttentionBenchmarkOptions& options, size_t min_bytes) {
-    if (Status status = ValidateRun(options); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(ValidateRun(options));
     const AttentionOptions attention = ToAttentionOptions(options);
-    const Result<KvCacheOptions> cache_options = CacheOptionsOf(attention, {0, attention.tree.num_slots});
-    if (!cache_options.ok()) return cache_options.status();
-    Result<KvCache> cache = KvCache::Create(*cache_options);
-    if (!cache.ok()) return cache.status();
-    Workload workload(options, std::move(cache).value());
-    if (Status status = workload.Fill(min_bytes); !status.ok()) return status;
+    PANDO_ASSIGN_OR_RETURN(const KvCacheOptions cache_options,
+                           CacheOptionsOf(attention, {0, attention.tree.num_slots}));
+    PANDO_ASSIGN_OR_RETURN(KvCache cache, KvCache::Create(cache_options));
+    Workload workload(options, std::move(cache));
+    PANDO_RETURN_IF_ERROR(workload.Fill(min_bytes));
     return workload;
   }
 
@@ -75,7 +74,7 @@ class Workload {
 
   Status MakeQueries(int64_t num_queries) {
     const size_t count = static_cast<size_t>(num_queries * options_.num_heads * options_.head_dim);
-    if (Status status = queries_.Grow(count * sizeof(float), "the queries"); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(queries_.Grow(count * sizeof(float), "the queries"));
     Random random(3);
     for (size_t i = 0; i < count; ++i) queries_.as<float>()[i] = random.Normal();
     return Status();
@@ -107,10 +106,7 @@ class Workload {
     if (static_cast<double>(num_sequences) * static_cast<double>(options_.context) > 1e15) {
       return OutOfMemory("{} sequences of {} tokens are more than any machine holds", num_sequences, options_.context);
     }
-    if (Status status = cache_.Reserve(num_sequences * NumChunks(tree, options_.context) * tree.chunk_tokens);
-        !status.ok()) {
-      return status;
-    }
+    PANDO_RETURN_IF_ERROR(cache_.Reserve(num_sequences * NumChunks(tree, options_.context) * tree.chunk_tokens));
     // One piece of random tokens over and over: what the numbers are does not change the time.
     constexpr int64_t kPieceTokens = 1024;
     const size_t token_floats = static_cast<size_t>(options_.num_kv_heads * options_.head_dim);
@@ -121,8 +117,7 @@ class Workload {
       const int64_t sequence = cache_.AddSequence();
       for (int64_t left = options_.context; left > 0; left -= kPieceTokens) {
         const auto tokens = std::span(piece).first(static_cast<size_t>(std::min(kPieceTokens, left)) * token_floats);
-        if (Status status = cache_.PrepareAppend(/*layer=*/0, sequence, tokens.size(), tokens.size()); !status.ok())
-          return status;
+        PANDO_RETURN_IF_ERROR(cache_.PrepareAppend(/*layer=*/0, sequence, tokens.size(), tokens.size()));
         cache_.AppendPrepared(/*layer=*/0, sequence, tokens, tokens, *pool_);
       }
     }
@@ -156,8 +151,7 @@ class StraightPass {
     const size_t num_rows = static_cast<size_t>(batch) * workload.rule().num_heads;
     StraightPass pass(num_rows, layout.padded_dim());
     const size_t floats = workload.pool().num_threads() * AttentionStateSpan::NumFloats(num_rows, layout.padded_dim());
-    if (Status status = pass.states_.Grow(floats * sizeof(float), "the states of the straight pass"); !status.ok())
-      return status;
+    PANDO_RETURN_IF_ERROR(pass.states_.Grow(floats * sizeof(float), "the states of the straight pass"));
     pass.packed_.resize(num_rows * layout.head_dim);
     return pass;
   }
@@ -229,11 +223,9 @@ Result<AttentionBenchmarkRow> RunAttentionBenchmark(const AttentionBenchmarkOpti
   Result<Workload> made = Workload::Create(options, ReadBandwidthProbe::DefaultBytes());
   if (!made.ok()) return made.status();
   Workload& workload = *made;
-  if (Status status = workload.MakeQueries(1); !status.ok()) return status;
-  Result<ReadBandwidthProbe> probe = ReadBandwidthProbe::Create();
-  if (!probe.ok()) return probe.status();
-  Result<StraightPass> straight = StraightPass::Create(workload, options.batch);
-  if (!straight.ok()) return straight.status();
+  PANDO_RETURN_IF_ERROR(workload.MakeQueries(1));
+  PANDO_ASSIGN_OR_RETURN(ReadBandwidthProbe probe, ReadBandwidthProbe::Create());
+  PANDO_ASSIGN_OR_RETURN(StraightPass straight, StraightPass::Create(workload, options.batch));
   ShardAttention attention(workload.rule());
   ForestStates forest;
 
@@ -243,14 +235,14 @@ Result<AttentionBenchmarkRow> RunAttentionBenchmark(const AttentionBenchmarkOpti
   Status status;
   // The first round warms up. The probe runs before each of the two, so that both find the same caches.
   for (int repeat = -1; repeat < options.repeats && status.ok(); ++repeat) {
-    const double read_before_step = probe->MeasureGbPerSecond(workload.pool());
+    const double read_before_step = probe.MeasureGbPerSecond(workload.pool());
     const std::span<const QueryBlock> blocks = workload.NextSet(1);
     const double step = Seconds([&] {
       status = attention.Decode(workload.cache(), blocks, workload.pool(), forest);
       if (status.ok()) FinishRoot(forest.states[0], workload.pool());
     });
-    const double read_before_straight = probe->MeasureGbPerSecond(workload.pool());
-    const double pass = Seconds([&] { straight->Run(workload, blocks); });
+    const double read_before_straight = probe.MeasureGbPerSecond(workload.pool());
+    const double pass = Seconds([&] { straight.Run(workload, blocks); });
     if (repeat < 0) continue;
     step_us.push_back(step * 1e6);
     straight_us.push_back(pass * 1e6);
@@ -272,7 +264,7 @@ Result<PrefillBenchmarkRow> RunPrefillBenchmark(const AttentionBenchmarkOptions&
   Result<Workload> made = Workload::Create(options, 0);
   if (!made.ok()) return made.status();
   Workload& workload = *made;
-  if (Status status = workload.MakeQueries(options.context); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(workload.MakeQueries(options.context));
   ShardAttention attention(workload.rule());
   ForestStates forest;
   std::vector<double> times_us;

@@ -64,9 +64,8 @@ struct StrategyRun {
 class DecodeBenchmark {
  public:
   static Result<DecodeBenchmark> Create(Communicator& communicator, const DecodeBenchmarkOptions& options) {
-    Result<Attention> attention = Attention::Create(communicator, ToAttentionOptions(options));
-    if (!attention.ok()) return attention.status();
-    return DecodeBenchmark(communicator, options, std::move(attention).value());
+    PANDO_ASSIGN_OR_RETURN(Attention attention, Attention::Create(communicator, ToAttentionOptions(options)));
+    return DecodeBenchmark(communicator, options, std::move(attention));
   }
 
   // Agreed on by all ranks.
@@ -75,7 +74,7 @@ class DecodeBenchmark {
   // Every strategy once, unmeasured: buffers, plans, links. How long it takes decides on the repeats. One that seems
   // too slow for all of them is asked once more: getting its memory may have been most of it.
   Status WarmUp() {
-    if (Status status = Estimate(); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(Estimate());
     return Estimate();
   }
 
@@ -85,7 +84,7 @@ class DecodeBenchmark {
         // Each round begins with another strategy: none has always the same one before it.
         StrategyRun& run = runs_[(i + static_cast<size_t>(round)) % runs_.size()];
         if (!IsMeasuredInRound(round, options_.repeats, run.repeats)) continue;
-        if (Status status = Step(run); !status.ok()) return status;
+        PANDO_RETURN_IF_ERROR(Step(run));
       }
     }
     return Status();
@@ -94,9 +93,8 @@ class DecodeBenchmark {
   Result<std::vector<DecodeBenchmarkRow>> Rows() {
     std::vector<DecodeBenchmarkRow> rows;
     for (const StrategyRun& run : runs_) {
-      Result<DecodeBenchmarkRow> row = RowOf(run);
-      if (!row.ok()) return row.status();
-      rows.push_back(std::move(row).value());
+      PANDO_ASSIGN_OR_RETURN(DecodeBenchmarkRow row, RowOf(run));
+      rows.push_back(std::move(row));
     }
     return rows;
   }
@@ -120,12 +118,12 @@ class DecodeBenchmark {
     std::vector<float> seconds(runs_.size());
     for (size_t i = 0; i < runs_.size(); ++i) {
       if (runs_[i].repeats == options_.repeats) continue;
-      if (Status status = Step(runs_[i]); !status.ok()) return status;
+      PANDO_RETURN_IF_ERROR(Step(runs_[i]));
       seconds[i] = static_cast<float>(runs_[i].times.back().step_seconds);
       runs_[i].times.clear();
     }
     // The same on all ranks, as are the decisions.
-    if (Status status = transport().AllReduceMax(seconds); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(transport().AllReduceMax(seconds));
     for (size_t i = 0; i < runs_.size(); ++i) {
       if (runs_[i].repeats == options_.repeats) continue;
       const double step_seconds = static_cast<double>(seconds[i]);
@@ -141,7 +139,7 @@ class DecodeBenchmark {
     for (int64_t i = 0; i < options_.batch; ++i) {
       const int64_t sequence = attention_.AddSequence();
       sequences_.push_back({.sequence = sequence});
-      if (Status status = attention_.Reserve(options_.context); !status.ok()) return status;
+      PANDO_RETURN_IF_ERROR(attention_.Reserve(options_.context));
       for (int64_t left = options_.context; left > 0; left -= tokens.piece_tokens(), ++piece) {
         const int64_t count = std::min(left, tokens.piece_tokens());
         Status status =
@@ -155,8 +153,8 @@ class DecodeBenchmark {
   // One repeat.
   Status Step(StrategyRun& run) {
     const bool is_forced = run.name == "tree" && options_.schedule != "auto";
-    if (Status status = attention_.SetStrategy(is_forced ? options_.schedule : run.name); !status.ok()) return status;
-    if (Status status = communicator_.Barrier(); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(attention_.SetStrategy(is_forced ? options_.schedule : run.name));
+    PANDO_RETURN_IF_ERROR(communicator_.Barrier());
     const TrafficCounters before = transport().traffic();
     StepTimes times{};
     const double start = NowSeconds();
@@ -205,16 +203,15 @@ class DecodeBenchmark {
   Result<DecodeBenchmarkRow> RowOf(const StrategyRun& run) {
     const Result<std::vector<StrategyRun::Tally>> tallies = GatherAll(std::span(&run.tally, 1));
     if (!tallies.ok()) return tallies.status();
-    const Result<std::vector<StepTimes>> times = GatherAll(std::span(run.times));
-    if (!times.ok()) return times.status();
-    if (Status status = CheckBits(run, *tallies); !status.ok()) return status;
+    PANDO_ASSIGN_OR_RETURN(const std::vector<StepTimes> times, GatherAll(std::span(run.times)));
+    PANDO_RETURN_IF_ERROR(CheckBits(run, *tallies));
     const int64_t num_ranks = communicator_.size();
     DecodeBenchmarkRow row;
     row.strategy = run.name;
     row.schedule = run.schedule;
     row.num_ranks = num_ranks;
     row.context = options_.context;
-    SummariseTimes(*times, num_ranks, row);
+    SummariseTimes(times, num_ranks, row);
     for (const StrategyRun::Tally& tally : *tallies) {
       row.messages_per_rank = std::max(row.messages_per_rank, static_cast<int64_t>(tally.messages));
       row.bytes_per_rank = std::max(row.bytes_per_rank, static_cast<int64_t>(tally.bytes));
@@ -260,53 +257,50 @@ class DecodeBenchmark {
 // What all ranks on this rank's machine hold.
 Result<double> KvBytesOnThisNode(Communicator& communicator, const DecodeBenchmarkOptions& options) {
   const AttentionOptions attention = ToAttentionOptions(options);
-  const Result<std::vector<SlotRange>> ownership = OwnershipOf(attention.tree.num_slots, OrderOf(communicator), {});
-  if (!ownership.ok()) return ownership.status();
+  PANDO_ASSIGN_OR_RETURN(const std::vector<SlotRange> ownership,
+                         OwnershipOf(attention.tree.num_slots, OrderOf(communicator), {}));
   const std::vector<int>& nodes = TransportOf(communicator).node_of_rank();
   const int my_node = nodes[static_cast<size_t>(TransportOf(communicator).rank())];
   double bytes = 0;
   for (size_t rank = 0; rank < nodes.size(); ++rank) {
     if (nodes[rank] != my_node) continue;
-    const SlotRange slots = (*ownership)[static_cast<size_t>(OrderOf(communicator).position_of[rank])];
-    const Result<KvCacheOptions> cache = CacheOptionsOf(attention, slots);
-    if (!cache.ok()) return cache.status();
-    bytes += ShardKvBytes(*cache, options.context, options.batch);
+    const SlotRange slots = ownership[static_cast<size_t>(OrderOf(communicator).position_of[rank])];
+    PANDO_ASSIGN_OR_RETURN(const KvCacheOptions cache, CacheOptionsOf(attention, slots));
+    bytes += ShardKvBytes(cache, options.context, options.batch);
   }
   return bytes * static_cast<double>(NumShardsHeld(options.strategies, TransportOf(communicator).size()));
 }
 
 Status CheckThisNode(Communicator& communicator, const DecodeBenchmarkOptions& options) {
-  const Result<double> needed = KvBytesOnThisNode(communicator, options);
-  if (!needed.ok()) return needed.status();
+  PANDO_ASSIGN_OR_RETURN(const double needed, KvBytesOnThisNode(communicator, options));
   const size_t available = AvailableMemoryBytes();
-  if (*needed <= static_cast<double>(available)) return Status();
+  if (needed <= static_cast<double>(available)) return Status();
   const bool has_ring = NumShardsHeld(options.strategies, TransportOf(communicator).size()) > 1;
   return OutOfMemory(
       "{} tokens on {} ranks need {:.1f} GiB for keys and values{} on a machine with {} free: use a "
       "shorter context{}",
-      options.context, TransportOf(communicator).size(), *needed / (1 << 30), has_ring ? " with ring's buffers" : "",
+      options.context, TransportOf(communicator).size(), needed / (1 << 30), has_ring ? " with ring's buffers" : "",
       FormatBytes(available), has_ring ? ", or leave out ring" : "");
 }
 
 }  // namespace
 
 Status ValidateDecodeBenchmark(const DecodeBenchmarkOptions& options, int64_t num_ranks) {
-  if (Status status = AtLeastOne("the context", options.context); !status.ok()) return status;
-  if (Status status = AtLeastOne("the batch", options.batch); !status.ok()) return status;
-  if (Status status = AtLeastOne("the number of repeats", options.repeats); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(AtLeastOne("the context", options.context));
+  PANDO_RETURN_IF_ERROR(AtLeastOne("the batch", options.batch));
+  PANDO_RETURN_IF_ERROR(AtLeastOne("the number of repeats", options.repeats));
   if (options.strategies.empty()) return InvalidArgument("there are no strategies to measure: name at least one");
   for (const std::string& name : options.strategies) {
-    if (Status status = ParseStrategy(name).status(); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(ParseStrategy(name).status());
   }
-  const Result<std::optional<Schedule>> schedule = ParseScheduleOrAuto(options.schedule);
-  if (!schedule.ok()) return schedule.status();
-  if (schedule->has_value() && **schedule == Schedule::kPaper) {
+  PANDO_ASSIGN_OR_RETURN(const std::optional<Schedule> schedule, ParseScheduleOrAuto(options.schedule));
+  if (schedule.has_value() && *schedule == Schedule::kPaper) {
     return InvalidArgument(
         "the schedule of tree is paper, which has other bits: it must be auto or another; paper is a strategy of its "
         "own");
   }
   const AttentionOptions attention = ToAttentionOptions(options);
-  if (Status status = CacheOptionsOf(attention, {}).status(); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CacheOptionsOf(attention, {}).status());
   return EqualRanges(attention.tree.num_slots, num_ranks).status();
 }
 
@@ -317,19 +311,18 @@ Status CheckDecodeMemory(Communicator& communicator, const DecodeBenchmarkOption
 Result<std::vector<DecodeBenchmarkRow>> RunDecodeBenchmark(
     Communicator& communicator, const DecodeBenchmarkOptions& options,
     const std::function<void(std::string_view what)>& on_progress) {
-  if (Status status = ValidateDecodeBenchmark(options, communicator.size()); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(ValidateDecodeBenchmark(options, communicator.size()));
   const auto report = [&](std::string_view what) {
     if (on_progress) on_progress(what);
   };
-  Result<DecodeBenchmark> benchmark = DecodeBenchmark::Create(communicator, options);
-  if (!benchmark.ok()) return benchmark.status();
+  PANDO_ASSIGN_OR_RETURN(DecodeBenchmark benchmark, DecodeBenchmark::Create(communicator, options));
   report("filling the cache");
-  if (Status status = benchmark->Fill(); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(benchmark.Fill());
   report("warming up");
-  if (Status status = benchmark->WarmUp(); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(benchmark.WarmUp());
   report("measuring");
-  if (Status status = benchmark->Measure(); !status.ok()) return status;
-  return benchmark->Rows();
+  PANDO_RETURN_IF_ERROR(benchmark.Measure());
+  return benchmark.Rows();
 }
 
 }  // namespace pando

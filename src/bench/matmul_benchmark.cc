@@ -42,10 +42,10 @@ Status ValidateMatmul(const MatmulBenchmarkOptions& options) {
 class MatmulWorkload {
  public:
   static Result<MatmulWorkload> Create(const MatmulBenchmarkOptions& options) {
-    if (Status status = ValidateMatmul(options); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(ValidateMatmul(options));
     MatmulWorkload workload(options);
-    if (Status status = workload.MakeWeights(); !status.ok()) return status;
-    if (Status status = workload.MakeTokens(); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(workload.MakeWeights());
+    PANDO_RETURN_IF_ERROR(workload.MakeTokens());
     return workload;
   }
 
@@ -92,9 +92,7 @@ class MatmulWorkload {
     constexpr size_t kMaxMatrices = 1024;
     const size_t enough = (ReadBandwidthProbe::DefaultBytes() + matrix_bytes_ - 1) / matrix_bytes_;
     num_matrices_ = options_.tokens > kFewTokens ? 1 : std::min(enough, kMaxMatrices);
-    if (Status status = weights_.Grow(num_matrices_ * matrix_bytes_, "the weights to multiply"); !status.ok()) {
-      return status;
-    }
+    PANDO_RETURN_IF_ERROR(weights_.Grow(num_matrices_ * matrix_bytes_, "the weights to multiply"));
     // One row over and over: what the numbers are does not change the time.
     const std::vector<std::byte> row = RandomWeights(options_.type, 1, static_cast<size_t>(options_.columns), 1);
     for (size_t at = 0; at < num_matrices_ * matrix_bytes_; at += row.size()) {
@@ -106,7 +104,7 @@ class MatmulWorkload {
   Status MakeTokens() {
     const auto tokens = static_cast<size_t>(options_.tokens);
     const auto columns = static_cast<size_t>(options_.columns);
-    if (Status status = x_.Grow(tokens, columns); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(x_.Grow(tokens, columns));
     x_.Reset(FormOf(options_.type), tokens, columns);
     Random random(2);
     std::vector<float> token(columns);
@@ -114,10 +112,7 @@ class MatmulWorkload {
       for (float& value : token) value = random.Normal();
       x_.SetTokens(i, 1, token.data(), columns);
     }
-    if (Status status = out_.Grow(tokens * static_cast<size_t>(options_.rows) * sizeof(float), "the products");
-        !status.ok()) {
-      return status;
-    }
+    PANDO_RETURN_IF_ERROR(out_.Grow(tokens * static_cast<size_t>(options_.rows) * sizeof(float), "the products"));
     scratch_bytes_ = (MultiplyScratchBytes(columns) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
     return scratch_.Grow(scratch_bytes_ * pool_->num_threads(), "unpacked weights");
   }
@@ -149,13 +144,12 @@ class MatmulWorkload {
 Result<MatmulBenchmarkRow> RunMatmulBenchmark(const MatmulBenchmarkOptions& options) {
   Result<MatmulWorkload> workload = MatmulWorkload::Create(options);
   if (!workload.ok()) return workload.status();
-  Result<ReadBandwidthProbe> probe = ReadBandwidthProbe::Create();
-  if (!probe.ok()) return probe.status();
+  PANDO_ASSIGN_OR_RETURN(ReadBandwidthProbe probe, ReadBandwidthProbe::Create());
   workload->MeasureProduct();  // warms up
   std::vector<double> times_us, read, fma, reference;
   for (int i = 0; i < options.repeats; ++i) {
     times_us.push_back(workload->MeasureProduct() * 1e6);
-    read.push_back(probe->MeasureGbPerSecond(workload->pool()));
+    read.push_back(probe.MeasureGbPerSecond(workload->pool()));
     fma.push_back(MeasureFmaGflops(workload->pool()) / 2);
     reference.push_back(workload->MeasureReference() * 1e-9);
   }

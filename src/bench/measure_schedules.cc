@@ -9,6 +9,7 @@
 #include "src/attention/schedule_merge.h"
 #include "src/base/aligned_buffer.h"
 #include "src/base/clock.h"
+#include "src/base/errors.h"
 #include "src/base/thread_pool.h"
 #include "src/ranks/rank_access.h"
 #include "src/reduction/canonical_tree.h"
@@ -34,7 +35,7 @@ class ScheduleTimer {
   Status Allocate() {
     const size_t result_floats = num_rows_ * (head_dim_ + 1);
     const size_t state_floats = ForestOf(slots_).size() * AttentionStateSpan::NumFloats(num_rows_, head_dim_);
-    if (Status status = results_.Grow(result_floats * sizeof(float), "results of a merge"); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(results_.Grow(result_floats * sizeof(float), "results of a merge"));
     return states_.Grow(state_floats * sizeof(float), "states to merge");
   }
 
@@ -43,7 +44,7 @@ class ScheduleTimer {
     float* output = results_.as<float>();
     const RowResults results = {
         .output = output, .energy = output + num_rows_ * head_dim_, .num_rows = num_rows_, .head_dim = head_dim_};
-    if (Status status = transport_.Barrier(); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(transport_.Barrier());
     const double start = NowSeconds();
     for (int i = 0; i < kMergesInARow; ++i) {
       Status status = merge_.Run(schedule, MakeForest(), head_dim_, results, pool_);
@@ -55,7 +56,7 @@ class ScheduleTimer {
   // Rank 0's word for all.
   Result<bool> Agree(bool more) {
     auto word = static_cast<std::byte>(more ? 1 : 0);
-    if (Status status = transport_.Broadcast(0, {&word, 1}); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(transport_.Broadcast(0, {&word, 1}));
     return word != std::byte{0};
   }
 
@@ -111,22 +112,20 @@ std::vector<double> MediansOf(const std::vector<double>& seconds, size_t num_sch
 Result<std::vector<double>> MeasureSchedules(Communicator& communicator, const std::vector<SlotRange>& ownership,
                                              const MessageShape& shape, std::span<const Schedule> schedules) {
   ScheduleTimer timer(communicator, ownership, shape);
-  if (Status status = timer.Allocate(); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(timer.Allocate());
   const double start = NowSeconds();
   std::vector<double> seconds;
   // The first turn warms up.
   for (size_t turn = 0; turn <= kMostTurns; ++turn) {
-    const Result<bool> more = timer.Agree(turn < 2 || NowSeconds() - start < kSecondsInAll);
-    if (!more.ok()) return more.status();
-    if (!*more) break;
+    PANDO_ASSIGN_OR_RETURN(const bool more, timer.Agree(turn < 2 || NowSeconds() - start < kSecondsInAll));
+    if (!more) break;
     if (turn == 1) seconds.clear();
     for (const Schedule schedule : schedules) {
-      const Result<double> one = timer.Run(schedule);
-      if (!one.ok()) return one.status();
-      seconds.push_back(*one);
+      PANDO_ASSIGN_OR_RETURN(const double one, timer.Run(schedule));
+      seconds.push_back(one);
     }
   }
-  if (Status status = timer.TakeSlowest(seconds); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(timer.TakeSlowest(seconds));
   return MediansOf(seconds, schedules.size());
 }
 

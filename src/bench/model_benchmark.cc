@@ -6,6 +6,7 @@
 #include <array>
 
 #include "src/base/clock.h"
+#include "src/base/errors.h"
 #include "src/base/fingerprint.h"
 #include "src/base/random.h"
 
@@ -53,18 +54,17 @@ Result<bool> ModelBenchmark::AddTokens(int64_t sequence, int64_t num_tokens, int
 }
 
 Status ModelBenchmark::SetDepth(int64_t depth, int64_t num_more, const GoOn& go_on) {
-  if (Status status = engine_.SetStrategy("tree"); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(engine_.SetStrategy("tree"));
   if (base_.has_value() && engine_.NumTokens(*base_) > depth) {
-    if (Status status = engine_.RemoveSequence(*base_); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(engine_.RemoveSequence(*base_));
     base_.reset();
   }
   if (!base_.has_value()) {
-    const Result<int64_t> base = engine_.AddSequence();
-    if (!base.ok()) return base.status();
-    base_ = *base;
+    PANDO_ASSIGN_OR_RETURN(const int64_t base, engine_.AddSequence());
+    base_ = base;
   }
   const int64_t missing = depth - engine_.NumTokens(*base_);
-  if (Status status = engine_.Reserve(missing + num_more); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(engine_.Reserve(missing + num_more));
   return AddTokens(*base_, missing, engine_.options().max_tokens, Wanted::kNone, go_on).status();
 }
 
@@ -82,27 +82,25 @@ Result<std::optional<double>> ModelBenchmark::RunOnce(const ModelTest& test, con
   const Result<bool> is_complete = RunTest(*sequence, test, go_on);
   const double seconds = NowSeconds() - start;
   if (!is_complete.ok()) return is_complete.status();
-  if (Status status = engine_.RemoveSequence(*sequence); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(engine_.RemoveSequence(*sequence));
   return *is_complete ? std::optional(seconds) : std::nullopt;
 }
 
 Result<ModelMeasurement> ModelBenchmark::Measure(const ModelTest& test, int64_t repeats, std::string_view strategy,
                                                  const GoOn& go_on) {
-  if (Status status = engine_.SetStrategy(strategy); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(engine_.SetStrategy(strategy));
   // After some tokens what a step needs is there, and ranks have tried how to divide it.
   constexpr int64_t kWarmUpTokens = 24;
   const ModelTest warm_up = {.num_prompt = test.num_prompt,
                              .num_generated = std::min(kWarmUpTokens, test.num_generated)};
   ModelMeasurement measurement;
-  const Result<std::optional<double>> warmed = RunOnce(warm_up, go_on);
-  if (!warmed.ok()) return warmed.status();
-  if (!warmed->has_value()) return measurement;
+  PANDO_ASSIGN_OR_RETURN(const std::optional<double> warmed, RunOnce(warm_up, go_on));
+  if (!warmed.has_value()) return measurement;
   for (int64_t repeat = 0; repeat < repeats; ++repeat) {
-    const Result<std::optional<double>> seconds = RunOnce(test, go_on);
-    if (!seconds.ok()) return seconds.status();
-    if (!seconds->has_value()) break;
+    PANDO_ASSIGN_OR_RETURN(const std::optional<double> seconds, RunOnce(test, go_on));
+    if (!seconds.has_value()) break;
     if (repeat == 0) measurement.fingerprint = Fingerprint(logits_);
-    measurement.seconds.push_back(**seconds);
+    measurement.seconds.push_back(*seconds);
   }
   measurement.schedule = engine_.schedule();
   return measurement;

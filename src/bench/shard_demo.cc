@@ -75,19 +75,19 @@ Result<double> ShardDemo::Data::Attend(Communicator& communicator, std::span<flo
   Result<Attention> attention = Attention::Create(communicator, options);
   if (!attention.ok()) return attention.status();
   const int64_t sequence = attention->AddSequence();
-  if (Status status = attention->Append(0, sequence, k, v); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(attention->Append(0, sequence, k, v));
   double seconds = 0;
   for (int step = 0; step < 2; ++step) {  // the first one warms up
-    if (Status status = communicator.Barrier(); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(communicator.Barrier());
     const double start = NowSeconds();
-    if (Status status = attention->Decode(0, {sequence, 1}, q, output, energy); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(attention->Decode(0, {sequence, 1}, q, output, energy));
     seconds = NowSeconds() - start;
   }
   return seconds;
 }
 
 Result<ShardDemo> ShardDemo::Create(const AttentionOptions& options, int64_t context) {
-  if (Status status = CacheOptionsOf(options, {}).status(); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CacheOptionsOf(options, {}).status());
   if (context < 1) return InvalidArgument("the context is {}: it must be at least 1", context);
   auto data = std::make_unique<Data>();
   data->options = options;
@@ -112,12 +112,11 @@ Result<ShardDemoRow> ShardDemo::Run(int64_t num_shards) const {
     // All ranks get the result; one of them shows it.
     std::vector<float> own_output(output.size());
     std::vector<float> own_energy(energy.size());
-    const Result<double> own_seconds = data_->Attend(communicator, own_output, own_energy);
-    if (!own_seconds.ok()) return own_seconds.status();
+    PANDO_ASSIGN_OR_RETURN(const double own_seconds, data_->Attend(communicator, own_output, own_energy));
     if (communicator.rank() == 0) {
       output = own_output;
       energy = own_energy;
-      seconds = *own_seconds;
+      seconds = own_seconds;
     }
     return Status();
   });

@@ -39,22 +39,20 @@ Result<T> Converted(const GgufFile& file, std::string_view key, std::string_view
 Result<GgufFile> GgufFile::Open(const std::string& path) {
   Result<MappedFile> first = MappedFile::Open(path);
   if (!first.ok()) return first.status();
-  Result<GgufContents> contents = ParseGguf(first->bytes(), path);
-  if (!contents.ok()) return contents.status();
+  PANDO_ASSIGN_OR_RETURN(GgufContents contents, ParseGguf(first->bytes(), path));
   std::vector<MappedFile> files;
   files.push_back(std::move(*first));
-  if (Status status = OpenOtherParts(*contents, files); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(OpenOtherParts(contents, files));
   uint64_t file_bytes = 0;
   for (const MappedFile& file : files) file_bytes += file.bytes().size();
-  return GgufFile(path, std::move(*contents), std::move(files), file_bytes);
+  return GgufFile(path, std::move(contents), std::move(files), file_bytes);
 }
 
 Result<GgufFile> GgufFile::FromBytes(std::span<const std::byte> bytes, const std::string& name) {
   Result<GgufContents> contents = ParseGguf(bytes, name);
   if (!contents.ok()) return contents.status();
-  Result<SplitInfo> split = SplitInfoOf(*contents, name);
-  if (!split.ok()) return split.status();
-  if (split->num_parts > 1) return InvalidArgument("{}: part of a split model, which is opened by its path", name);
+  PANDO_ASSIGN_OR_RETURN(SplitInfo split, SplitInfoOf(*contents, name));
+  if (split.num_parts > 1) return InvalidArgument("{}: part of a split model, which is opened by its path", name);
   return GgufFile(name, std::move(*contents), {}, bytes.size());
 }
 

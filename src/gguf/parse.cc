@@ -61,14 +61,14 @@ Result<Header> ReadHeader(ByteCursor& cursor) {
   Header header;
   header.version = cursor.Number<uint32_t>("the version");
   if (!cursor.ok()) return cursor.status();
-  if (Status status = CheckVersion(cursor, header.version); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckVersion(cursor, header.version));
   header.num_tensors = cursor.Number<uint64_t>("the number of tensors");
   header.num_keys = cursor.Number<uint64_t>("the number of keys");
   if (!cursor.ok()) return cursor.status();
   const std::string keys = fmt::format("says that it has {} keys", header.num_keys);
-  if (Status status = CheckRoom(cursor, keys, header.num_keys, kMinKeyBytes); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckRoom(cursor, keys, header.num_keys, kMinKeyBytes));
   const std::string tensors = fmt::format("says that it has {} tensors", header.num_tensors);
-  if (Status status = CheckRoom(cursor, tensors, header.num_tensors, kMinTensorBytes); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckRoom(cursor, tensors, header.num_tensors, kMinTensorBytes));
   return header;
 }
 
@@ -96,11 +96,11 @@ Result<GgufValue> ReadArray(ByteCursor& cursor, std::string_view key, const std:
   const bool is_strings = type == GgufValueType::kString;
   const uint64_t min_bytes_each = is_strings ? sizeof(uint64_t) : BytesOf(type);
   const std::string array = fmt::format("key '{}' is an array of {} {}s", Shown(key), size, NameOf(type));
-  if (Status status = CheckRoom(cursor, array, size, min_bytes_each); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckRoom(cursor, array, size, min_bytes_each));
   if (!is_strings) {
     const std::span<const std::byte> bytes = cursor.Bytes(size * min_bytes_each, what);
     if (type == GgufValueType::kBool) {
-      if (Status status = CheckBools(cursor, key, bytes); !status.ok()) return status;
+      PANDO_RETURN_IF_ERROR(CheckBools(cursor, key, bytes));
     }
     return GgufValue(type, static_cast<size_t>(size), bytes);
   }
@@ -127,7 +127,7 @@ Result<GgufValue> ReadValue(ByteCursor& cursor, std::string_view key) {
   const std::span<const std::byte> bytes = cursor.Bytes(BytesOf(type), what);
   if (!cursor.ok()) return cursor.status();
   if (type == GgufValueType::kBool) {
-    if (Status status = CheckBools(cursor, key, bytes); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(CheckBools(cursor, key, bytes));
   }
   return GgufValue(type, bytes);
 }
@@ -140,9 +140,8 @@ Result<GgufKeyValue> ReadKeyValue(ByteCursor& cursor, uint64_t number) {
     return InvalidArgument("{}: key {} at byte {} has {} characters: it must have 1 to {}", cursor.path(), number,
                            offset, key.size(), kMaxKeyBytes);
   }
-  Result<GgufValue> value = ReadValue(cursor, key);
-  if (!value.ok()) return value.status();
-  return GgufKeyValue{key, *value};
+  PANDO_ASSIGN_OR_RETURN(GgufValue value, ReadValue(cursor, key));
+  return GgufKeyValue{key, value};
 }
 
 Status CheckKeysDiffer(const std::string& path, std::span<const GgufKeyValue> metadata) {
@@ -175,20 +174,18 @@ std::vector<size_t> Order(std::span<const Item> items, Name name) {
 
 Result<GgufContents> ParseGguf(std::span<const std::byte> bytes, const std::string& path) {
   ByteCursor cursor(bytes, path);
-  Result<Header> header = ReadHeader(cursor);
-  if (!header.ok()) return header.status();
+  PANDO_ASSIGN_OR_RETURN(Header header, ReadHeader(cursor));
   GgufContents contents;
-  contents.version = header->version;
-  for (uint64_t i = 0; i < header->num_keys; ++i) {
-    Result<GgufKeyValue> pair = ReadKeyValue(cursor, i);
-    if (!pair.ok()) return pair.status();
-    contents.metadata.push_back(*pair);
+  contents.version = header.version;
+  for (uint64_t i = 0; i < header.num_keys; ++i) {
+    PANDO_ASSIGN_OR_RETURN(GgufKeyValue pair, ReadKeyValue(cursor, i));
+    contents.metadata.push_back(pair);
   }
-  if (Status status = CheckKeysDiffer(path, contents.metadata); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckKeysDiffer(path, contents.metadata));
   Result<uint64_t> alignment = AlignmentOf(path, contents.metadata);
   if (!alignment.ok()) return alignment.status();
   contents.alignment = *alignment;
-  Result<std::vector<GgufTensor>> tensors = ReadTensors(cursor, header->num_tensors, contents.alignment, bytes);
+  Result<std::vector<GgufTensor>> tensors = ReadTensors(cursor, header.num_tensors, contents.alignment, bytes);
   if (!tensors.ok()) return tensors.status();
   contents.tensors = std::move(*tensors);
   return contents;

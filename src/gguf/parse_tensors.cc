@@ -76,7 +76,7 @@ Result<Placed> ReadDescription(ByteCursor& cursor, uint64_t number, uint64_t ali
         Shown(name), type);
   }
   tensor.type = info->type;
-  if (Status status = CheckShape(cursor.path(), tensor); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckShape(cursor.path(), tensor));
   Result<uint64_t> num_bytes = SizeOf(cursor.path(), tensor);
   if (!num_bytes.ok()) return num_bytes.status();
   placed.num_bytes = *num_bytes;
@@ -131,17 +131,16 @@ Result<std::vector<GgufTensor>> ReadTensors(ByteCursor& cursor, uint64_t num_ten
                                             std::span<const std::byte> file) {
   std::vector<Placed> placed;
   for (uint64_t i = 0; i < num_tensors; ++i) {
-    Result<Placed> one = ReadDescription(cursor, i, alignment);
-    if (!one.ok()) return one.status();
-    placed.push_back(std::move(*one));
+    PANDO_ASSIGN_OR_RETURN(Placed one, ReadDescription(cursor, i, alignment));
+    placed.push_back(std::move(one));
   }
   const uint64_t data_begin = (cursor.offset() + alignment - 1) / alignment * alignment;
-  if (Status status = CheckNoOverlap(cursor.path(), placed); !status.ok()) return status;
-  if (Status status = PlaceTensors(cursor.path(), data_begin, file, placed); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckNoOverlap(cursor.path(), placed));
+  PANDO_RETURN_IF_ERROR(PlaceTensors(cursor.path(), data_begin, file, placed));
   std::vector<GgufTensor> tensors;
   tensors.reserve(placed.size());
   for (Placed& one : placed) tensors.push_back(std::move(one.tensor));
-  if (Status status = CheckNamesDiffer(cursor.path(), tensors); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckNamesDiffer(cursor.path(), tensors));
   return tensors;
 }
 

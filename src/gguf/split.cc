@@ -41,12 +41,10 @@ Status AddPart(const std::string& path, uint64_t part, const SplitInfo& first, G
     return {file.status().code(), fmt::format("part {} of {} of the model is missing: {}", part + 1, first.num_parts,
                                               file.status().message())};
   }
-  Result<GgufContents> more = ParseGguf(file->bytes(), path);
-  if (!more.ok()) return more.status();
-  Result<SplitInfo> info = SplitInfoOf(*more, path);
-  if (!info.ok()) return info.status();
-  if (Status status = CheckSamePlace(*info, part, first, path); !status.ok()) return status;
-  std::move(more->tensors.begin(), more->tensors.end(), std::back_inserter(contents.tensors));
+  PANDO_ASSIGN_OR_RETURN(GgufContents more, ParseGguf(file->bytes(), path));
+  PANDO_ASSIGN_OR_RETURN(SplitInfo info, SplitInfoOf(more, path));
+  PANDO_RETURN_IF_ERROR(CheckSamePlace(info, part, first, path));
+  std::move(more.tensors.begin(), more.tensors.end(), std::back_inserter(contents.tensors));
   files.push_back(std::move(*file));
   return Status();
 }
@@ -70,11 +68,9 @@ Status CheckTensors(const std::string& path, const SplitInfo& split, const GgufC
 Result<SplitInfo> SplitInfoOf(const GgufContents& contents, const std::string& path) {
   Result<std::optional<uint64_t>> part = FindUint(contents, path, "split.no");
   if (!part.ok()) return part.status();
-  Result<std::optional<uint64_t>> num_parts = FindUint(contents, path, "split.count");
-  if (!num_parts.ok()) return num_parts.status();
-  Result<std::optional<uint64_t>> num_tensors = FindUint(contents, path, "split.tensors.count");
-  if (!num_tensors.ok()) return num_tensors.status();
-  const SplitInfo info{part->value_or(0), std::max<uint64_t>(num_parts->value_or(1), 1), *num_tensors};
+  PANDO_ASSIGN_OR_RETURN(std::optional<uint64_t> num_parts, FindUint(contents, path, "split.count"));
+  PANDO_ASSIGN_OR_RETURN(std::optional<uint64_t> num_tensors, FindUint(contents, path, "split.tensors.count"));
+  const SplitInfo info{part->value_or(0), std::max<uint64_t>(num_parts.value_or(1), 1), num_tensors};
   if (info.part < info.num_parts && info.num_parts <= kMaxParts) return info;
   return InvalidArgument("{}: says that it is part {} (from 0) of {}: there must be 1 to {} parts", path, info.part,
                          info.num_parts, kMaxParts);
@@ -88,23 +84,22 @@ std::optional<std::string> PartPath(const std::string& path, uint64_t part, uint
 
 Status OpenOtherParts(GgufContents& contents, std::vector<MappedFile>& files) {
   const std::string path = files[0].path();
-  Result<SplitInfo> split = SplitInfoOf(contents, path);
-  if (!split.ok()) return split.status();
-  if (split->num_parts == 1) return Status();
-  const std::optional<std::string> first = PartPath(path, split->part, split->num_parts, 0);
+  PANDO_ASSIGN_OR_RETURN(SplitInfo split, SplitInfoOf(contents, path));
+  if (split.num_parts == 1) return Status();
+  const std::optional<std::string> first = PartPath(path, split.part, split.num_parts, 0);
   if (!first.has_value()) {
     return InvalidArgument("{}: is part {} of {} of a split model: give it the name it had, which ends in {}", path,
-                           split->part + 1, split->num_parts, PartSuffix(split->part, split->num_parts));
+                           split.part + 1, split.num_parts, PartSuffix(split.part, split.num_parts));
   }
-  if (split->part != 0) {
-    return InvalidArgument("{}: is part {} of {} of a split model: open the first, {}", path, split->part + 1,
-                           split->num_parts, *first);
+  if (split.part != 0) {
+    return InvalidArgument("{}: is part {} of {} of a split model: open the first, {}", path, split.part + 1,
+                           split.num_parts, *first);
   }
-  for (uint64_t part = 1; part < split->num_parts; ++part) {
-    const std::string other = *PartPath(path, 0, split->num_parts, part);
-    if (Status status = AddPart(other, part, *split, contents, files); !status.ok()) return status;
+  for (uint64_t part = 1; part < split.num_parts; ++part) {
+    const std::string other = *PartPath(path, 0, split.num_parts, part);
+    PANDO_RETURN_IF_ERROR(AddPart(other, part, split, contents, files));
   }
-  return CheckTensors(path, *split, contents);
+  return CheckTensors(path, split, contents);
 }
 
 }  // namespace pando

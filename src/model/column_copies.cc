@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "src/base/errors.h"
+
 namespace pando {
 
 Result<CopiedColumns> ColumnCopies::Get(const WeightMatrix& matrix, SegmentRange segments) {
@@ -13,8 +15,7 @@ Result<CopiedColumns> ColumnCopies::Get(const WeightMatrix& matrix, SegmentRange
     return CopiedColumns{columns, std::move(copy)};
   }
   auto copy = std::make_shared<AlignedBuffer>();
-  if (Status status = copy->Grow(matrix.rows * in_place.row_bytes(), "a rank's columns of a matrix"); !status.ok())
-    return status;
+  PANDO_RETURN_IF_ERROR(copy->Grow(matrix.rows * in_place.row_bytes(), "a rank's columns of a matrix"));
   const WeightColumns columns = CopyColumns(matrix, segments, copy->data());
   known = copy;
   return CopiedColumns{columns, std::move(copy)};

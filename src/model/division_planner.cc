@@ -8,6 +8,7 @@
 #include "src/attention/query_block.h"
 #include "src/base/aligned_buffer.h"
 #include "src/base/clock.h"
+#include "src/base/errors.h"
 #include "src/base/memory.h"
 #include "src/kernels/matmul.h"
 #include "src/model/row_split.h"
@@ -80,12 +81,12 @@ Result<DeviceModel> MeasureRank(Transport& transport, const Model& model, Thread
   DeviceModel device = {.memory_bytes = static_cast<double>(AvailableMemoryBytes())};
   const auto timed = [&](size_t num_tokens, double max_bytes, double& bytes, double& flops) -> Result<double> {
     ProductProbe probe(pool);
-    if (Status status = probe.Prepare(num_tokens, max_columns, max_columns); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(probe.Prepare(num_tokens, max_columns, max_columns));
     const std::vector<WeightMatrix> matrices = ProbedMatrices(model, max_bytes);
     double best = std::numeric_limits<double>::infinity();
     constexpr int kPasses = 3;  // the first may find the file on a disk
     for (int pass = 0; pass < kPasses; ++pass) {
-      if (Status status = transport.Barrier(); !status.ok()) return status;
+      PANDO_RETURN_IF_ERROR(transport.Barrier());
       const double start = NowSeconds();
       for (const WeightMatrix& matrix : matrices) probe.Multiply(matrix);
       best = std::min(best, NowSeconds() - start);
@@ -99,12 +100,10 @@ Result<DeviceModel> MeasureRank(Transport& transport, const Model& model, Thread
   };
   double bytes = 0;
   double flops = 0;
-  const Result<double> reading = timed(1, kReadBytes, bytes, flops);
-  if (!reading.ok()) return reading.status();
-  device.memory_bytes_per_second = bytes / *reading;
-  const Result<double> multiplying = timed(kPromptTokens, kMultiplyBytes, bytes, flops);
-  if (!multiplying.ok()) return multiplying.status();
-  device.flops_per_second = flops / *multiplying;
+  PANDO_ASSIGN_OR_RETURN(const double reading, timed(1, kReadBytes, bytes, flops));
+  device.memory_bytes_per_second = bytes / reading;
+  PANDO_ASSIGN_OR_RETURN(const double multiplying, timed(kPromptTokens, kMultiplyBytes, bytes, flops));
+  device.flops_per_second = flops / multiplying;
   return device;
 }
 
@@ -135,13 +134,10 @@ DivisionPlanner::DivisionPlanner(CostModel costs, DeviceModel device, ModelShape
 Result<DivisionPlanner> DivisionPlanner::Create(Communicator& communicator, std::span<const SlotRange> ownership,
                                                 const Model& model, ThreadPool& pool) {
   Transport& transport = TransportOf(communicator);
-  Result<CostModel> costs = MeasuredCosts(communicator, {ownership.begin(), ownership.end()});
-  if (!costs.ok()) return costs.status();
-  const Result<DeviceModel> mine = MeasureRank(transport, model, pool);
-  if (!mine.ok()) return mine.status();
-  const Result<DeviceModel> device = SlowestRank(transport, *mine);
-  if (!device.ok()) return device.status();
-  return DivisionPlanner(std::move(costs).value(), *device, ModelShapeOf(model), transport.name() == "mpi", &transport);
+  PANDO_ASSIGN_OR_RETURN(CostModel costs, MeasuredCosts(communicator, {ownership.begin(), ownership.end()}));
+  PANDO_ASSIGN_OR_RETURN(const DeviceModel mine, MeasureRank(transport, model, pool));
+  PANDO_ASSIGN_OR_RETURN(const DeviceModel device, SlowestRank(transport, mine));
+  return DivisionPlanner(std::move(costs), device, ModelShapeOf(model), transport.name() == "mpi", &transport);
 }
 
 Result<StepDivision> DivisionPlanner::DivisionOf(StepWork work, const DivisionRule& rule) {
@@ -155,19 +151,17 @@ Result<StepDivision> DivisionPlanner::DivisionOf(StepWork work, const DivisionRu
                               rule.num_groups.value_or(0), rule.divides_tokens ? (*rule.divides_tokens ? 2 : 1) : 0);
   auto found = known_.find(key);
   if (found == known_.end()) {
-    Result<Answer> answer = NewAnswer(work, rule);
-    if (!answer.ok()) return answer.status();
+    PANDO_ASSIGN_OR_RETURN(Answer answer, NewAnswer(work, rule));
     constexpr size_t kMostKnown = 4096;  // of a server whose steps are never the same
     if (known_.size() >= kMostKnown) known_.clear();
-    found = known_.emplace(key, std::move(answer).value()).first;
+    found = known_.emplace(key, std::move(answer)).first;
   }
   Answer& answer = found->second;
   last_ = &answer;
   StepDivision division = answer.division;
   if (answer.trial && answer.trial->is_over()) {
-    const Result<StepDivision> fastest = AgreeOnFastest(*answer.trial);
-    if (!fastest.ok()) return fastest.status();
-    division = *fastest;
+    PANDO_ASSIGN_OR_RETURN(const StepDivision fastest, AgreeOnFastest(*answer.trial));
+    division = fastest;
     answer.trial.reset();
   } else if (answer.trial) {
     division = answer.trial->next();
@@ -186,21 +180,20 @@ Result<DivisionPlanner::Answer> DivisionPlanner::NewAnswer(const StepWork& work,
                                    .weight_bytes = device_.memory_bytes,
                                    .nodes_share_weights = true,
                                    .merging = {.has_allreduce = has_allreduce_}};
-  const Result<DivisionChoice> choice = ChooseDivision(costs_, device_, shape_, work, options);
-  if (!choice.ok()) return choice.status();
-  Answer answer = {.division = choice->division, .trial = std::nullopt};
+  PANDO_ASSIGN_OR_RETURN(const DivisionChoice choice, ChooseDivision(costs_, device_, shape_, work, options));
+  Answer answer = {.division = choice.division, .trial = std::nullopt};
   const bool comes_again = work.tokens_per_sequence <= kMaxDecodeQueries;
   // Each division that is tried grows the buffers of all ranks: too much if very many share a machine's memory.
   constexpr int kMostNeighbours = 16;
   const auto is_crowded = [](const RankRange& node) { return node.size() > kMostNeighbours; };
   if (std::ranges::any_of(costs_.order.nodes, is_crowded)) return answer;
-  if (transport_ == nullptr || !comes_again || rule.num_groups || choice->division.divides_tokens) return answer;
+  if (transport_ == nullptr || !comes_again || rule.num_groups || choice.division.divides_tokens) return answer;
   constexpr double kWorst = 2;
-  Result<std::vector<StepDivision>> divisions = DivisionsWorthTrying(costs_, device_, shape_, work, options, kWorst);
-  if (!divisions.ok()) return divisions.status();
-  if (divisions->size() <= 1) return answer;
-  answer.division = divisions->front();
-  answer.trial.emplace(std::move(divisions).value());
+  PANDO_ASSIGN_OR_RETURN(std::vector<StepDivision> divisions,
+                         DivisionsWorthTrying(costs_, device_, shape_, work, options, kWorst));
+  if (divisions.size() <= 1) return answer;
+  answer.division = divisions.front();
+  answer.trial.emplace(std::move(divisions));
   return answer;
 }
 

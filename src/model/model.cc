@@ -169,7 +169,7 @@ Result<ModelWeights> FindWeights(const GgufFile& file, const ModelConfig& config
   for (size_t layer = 0; layer < config.num_layers; ++layer) {
     weights.layers.push_back(ReadLayer(tensors, config, layer));
   }
-  if (Status status = tensors.Finish(); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(tensors.Finish());
   return weights;
 }
 
@@ -180,16 +180,13 @@ Result<std::shared_ptr<const Model>> Model::Load(const std::string& path, const 
   Result<GgufFile> file = GgufFile::Open(path);
   if (!file.ok()) return file.status();
   if (file->tensors().empty()) return InvalidArgument("{} has a vocabulary and no weights: it is not a model", path);
-  Result<ModelConfig> config = ReadModelConfig(*file, overrides);
-  if (!config.ok()) return config.status();
-  if (Status status = ReadRopeDivisors(*file, *config); !status.ok()) return status;
-  if (Status status = CheckRope(config->rope); !status.ok()) {
+  PANDO_ASSIGN_OR_RETURN(ModelConfig config, ReadModelConfig(*file, overrides));
+  PANDO_RETURN_IF_ERROR(ReadRopeDivisors(*file, config));
+  if (Status status = CheckRope(config.rope); !status.ok()) {
     return InvalidArgument("{}: {}", path, status.message());
   }
-  Result<ModelWeights> weights = FindWeights(*file, *config);
-  if (!weights.ok()) return weights.status();
-  return std::shared_ptr<const Model>(
-      new Model(std::move(file).value(), std::move(config).value(), std::move(weights).value()));
+  PANDO_ASSIGN_OR_RETURN(ModelWeights weights, FindWeights(*file, config));
+  return std::shared_ptr<const Model>(new Model(std::move(file).value(), std::move(config), std::move(weights)));
 }
 
 size_t Model::bytes_per_token() const {

@@ -6,6 +6,7 @@
 
 #include "src/base/check.h"
 #include "src/base/clock.h"
+#include "src/base/errors.h"
 #include "src/kernels/vector_ops.h"
 
 namespace pando {
@@ -37,20 +38,19 @@ ShardedProduct::ShardedProduct(Transport& transport, ThreadPool& pool, ColumnCop
 }
 
 Status ShardedProduct::Grow(size_t max_tokens, size_t max_rows, size_t max_columns) {
-  if (Status status = bytes_.Grow(max_tokens, max_columns); !status.ok()) return status;
-  if (Status status = floats_.Grow(max_tokens, max_columns); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(bytes_.Grow(max_tokens, max_columns));
+  PANDO_RETURN_IF_ERROR(floats_.Grow(max_tokens, max_columns));
   const size_t up_bytes = pool_.num_threads() * max_tokens * kMaxTaskRows * sizeof(float);
-  if (Status status = up_.Grow(up_bytes, "a product's rows"); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(up_.Grow(up_bytes, "a product's rows"));
   scratch_bytes_per_thread_ =
       (MultiplyScratchBytes(max_columns) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
-  if (Status status = scratch_.Grow(pool_.num_threads() * scratch_bytes_per_thread_, "unpacked weights"); !status.ok())
-    return status;
+  PANDO_RETURN_IF_ERROR(scratch_.Grow(pool_.num_threads() * scratch_bytes_per_thread_, "unpacked weights"));
   return transport_.size() == 1 ? Status() : GrowForGather(max_tokens, max_rows);
 }
 
 Status ShardedProduct::GrowForGather(size_t num_tokens, size_t num_rows) {
   const size_t bytes = num_tokens * num_rows * sizeof(float);
-  if (Status status = mine_.Grow(bytes, "a rank's rows of a product"); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(mine_.Grow(bytes, "a rank's rows of a product"));
   return num_tokens == 1 ? Status() : gathered_.Grow(bytes, "the rows of a product");
 }
 
@@ -167,7 +167,7 @@ Status ShardedProduct::MultiplyToFront(const WeightMatrix& matrix, float* out) {
   const auto rank = static_cast<size_t>(transport_.rank());
   const bool is_front = rank == 0;
   // More rows than any other product, but few tokens.
-  if (Status status = GrowForGather(num_tokens_, matrix.rows); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(GrowForGather(num_tokens_, matrix.rows));
   MultiplyMine({&matrix, 1}, rows_of(rank), mine_.as<float>(), rows_of(rank).size());
   const double start = NowSeconds();
   bytes_of_member_.clear();
@@ -220,13 +220,12 @@ Status ShardedProduct::FeedForward(const WeightMatrix& gate, const WeightMatrix&
 
 Status ShardedProduct::FeedForwardByRows(const WeightMatrix& gate, const WeightMatrix& up, const WeightMatrix& down,
                                          float* out) {
-  if (Status status = inner_.Grow(num_tokens_ * gate.rows * sizeof(float), "the rows of gate and up"); !status.ok())
-    return status;
+  PANDO_RETURN_IF_ERROR(inner_.Grow(num_tokens_ * gate.rows * sizeof(float), "the rows of gate and up"));
   const MatrixRows mine = Mine(gate.rows);
   const bool is_whole = num_members() == 1;
   MultiplyGated(gate, up, mine, is_whole ? inner_.as<float>() : mine_.as<float>(), mine.size());
   if (!is_whole) {
-    if (Status status = GatherRows(gate.rows, inner_.as<float>()); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(GatherRows(gate.rows, inner_.as<float>()));
   }
   SetInput({&down, 1}, inner_.as<float>(), num_tokens_);
   return Multiply({&down, 1}, out);
@@ -238,8 +237,7 @@ Status ShardedProduct::FeedForwardByColumns(const WeightMatrix& gate, const Weig
   const SegmentRange segments = SegmentsOfPart(num_segments, me_, num_members());
   const size_t columns = NumColumns(down.columns, segments);
   const size_t first = segments.begin * kSegmentColumns;
-  if (Status status = inner_.Grow(num_tokens_ * columns * sizeof(float), "the rows of gate and up"); !status.ok())
-    return status;
+  PANDO_RETURN_IF_ERROR(inner_.Grow(num_tokens_ * columns * sizeof(float), "the rows of gate and up"));
   if (columns != 0) {
     MultiplyGated(gate, up, {first, first + columns}, inner_.as<float>(), columns);
     SetInputColumns({&down, 1}, inner_.as<float>(), num_tokens_, columns);
@@ -249,7 +247,7 @@ Status ShardedProduct::FeedForwardByColumns(const WeightMatrix& gate, const Weig
     rows_of_member_.push_back(in_one_hop ? MatrixRows{0, down.rows} : RowsOfPart(down.rows, member, num_members()));
   }
   const float* sums = nullptr;
-  if (Status status = ExchangePartialSums(down, sums); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(ExchangePartialSums(down, sums));
   const size_t size = rows_of_member_[me_].size() * num_tokens_;
   std::copy_n(sums, size, in_one_hop ? out : mine_.as<float>());
   return in_one_hop ? Status() : GatherRows(down.rows, out);
@@ -285,7 +283,7 @@ Status ShardedProduct::ExchangePartialSums(const WeightMatrix& down, const float
       sends_.push_back({ranks_[member], reinterpret_cast<const std::byte*>(from), sent_floats * sizeof(float)});
     }
   }
-  if (Status exchanged = transport_.Exchange(sends_, receives_); !exchanged.ok()) return exchanged;
+  PANDO_RETURN_IF_ERROR(transport_.Exchange(sends_, receives_));
   gather_seconds_ += NowSeconds() - start;
   FoldNodes(node_floats);
   sums = received;

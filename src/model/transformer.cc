@@ -112,23 +112,23 @@ Status CheckGroups(const TransformerOptions& options, int num_ranks) {
 Result<std::unique_ptr<Transformer>> Transformer::Create(Communicator& communicator, std::shared_ptr<const Model> model,
                                                          const TransformerOptions& wanted) {
   Transport& transport = TransportOf(communicator);
-  if (Status status = AgreeOnOptions(transport, DescribeOptions(*model, wanted)); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(AgreeOnOptions(transport, DescribeOptions(*model, wanted)));
   constexpr int64_t kMostTokens = 1 << 16;
   if (wanted.max_tokens < 0 || wanted.max_tokens > kMostTokens) {
     return InvalidArgument("{} tokens per step: it must be from 1 to {}, or 0", wanted.max_tokens, kMostTokens);
   }
-  if (Status status = CheckGroups(wanted, transport.size()); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckGroups(wanted, transport.size()));
   TransformerOptions options = wanted;
   if (options.max_tokens == 0) options.max_tokens = DefaultStepTokens(transport);
   const AttentionOptions attention = AttentionOptionsOf(model->config(), options);
-  if (Status status = CacheOptionsOf(attention, {}).status(); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CacheOptionsOf(attention, {}).status());
   const size_t num_threads = NumThreadsOf(attention, transport.num_neighbours());
   std::unique_ptr<Transformer> transformer(new Transformer(communicator, std::move(model), options, num_threads));
-  Result<std::unique_ptr<RankAttention>> rank = RankAttention::Create(communicator, attention, &transformer->pool_);
-  if (!rank.ok()) return rank.status();
-  transformer->attention_ = std::move(rank).value();
+  PANDO_ASSIGN_OR_RETURN(std::unique_ptr<RankAttention> rank,
+                         RankAttention::Create(communicator, attention, &transformer->pool_));
+  transformer->attention_ = std::move(rank);
   const Status grown = transformer->GrowBuffers();
-  if (Status status = Agree(transport, grown); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(Agree(transport, grown));
   return transformer;
 }
 
@@ -156,7 +156,7 @@ Status Transformer::GrowBuffers() {
                                                                      {&cosines_, frequencies_.size()},
                                                                      {&sines_, frequencies_.size()}}};
   for (const auto& [buffer, width] : buffers) {
-    if (Status status = grow(*buffer, width); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(grow(*buffer, width));
   }
   q_ = inside_.as<float>();
   attended_ = q_ + max_tokens * config.q_rows();
@@ -175,7 +175,7 @@ Status Transformer::Reserve(int64_t num_tokens) {
   Transport& transport = TransportOf(communicator_);
   // Memory that was got and not yet touched is not missing to others: each rank alone may find enough for itself.
   const Status together = CheckMachineMemory(transport, BytesToReserve(cache, num_tokens, options_.max_tokens));
-  if (Status status = Agree(transport, together); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(Agree(transport, together));
   return Agree(transport, cache.Reserve(num_tokens, options_.max_tokens));
 }
 
@@ -241,8 +241,8 @@ Status Transformer::TakePages(std::span<const SequenceTokens> batch) {
 
 Status Transformer::Step(std::span<const SequenceTokens> batch) {
   if (!in_step_) return Failed("an earlier step failed half-way: the ranks are out of step");
-  if (Status status = CheckBatch(batch); !status.ok()) return status;
-  if (Status status = TakePages(batch); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckBatch(batch));
+  PANDO_RETURN_IF_ERROR(TakePages(batch));
   Status status = RunStep(batch);
   in_step_ = status.ok();
   return status;
@@ -250,11 +250,11 @@ Status Transformer::Step(std::span<const SequenceTokens> batch) {
 
 Status Transformer::RunStep(std::span<const SequenceTokens> batch) {
   const double start = NowSeconds();
-  if (Status status = Divide(batch); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(Divide(batch));
   const double divided = NowSeconds();
   Embed(batch);
   for (size_t layer = 0; layer < model_->config().num_layers; ++layer) {
-    if (Status status = RunLayer(static_cast<int64_t>(layer), batch); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(RunLayer(static_cast<int64_t>(layer), batch));
   }
   if (planner_) planner_->Report(NowSeconds() - divided);
   times_.gather_seconds += product_.TakeGatherSeconds();
@@ -273,9 +273,9 @@ Result<StepDivision> Transformer::DivisionOf(std::span<const SequenceTokens> bat
     return division;
   }
   if (!planner_) {
-    Result<DivisionPlanner> planner = DivisionPlanner::Create(communicator_, attention_->ownership(), *model_, pool_);
-    if (!planner.ok()) return planner.status();
-    planner_ = std::move(planner).value();
+    PANDO_ASSIGN_OR_RETURN(DivisionPlanner planner,
+                           DivisionPlanner::Create(communicator_, attention_->ownership(), *model_, pool_));
+    planner_ = std::move(planner);
   }
   int64_t context = 0;
   for (const SequenceTokens& part : batch) {
@@ -304,9 +304,8 @@ Status Transformer::Divide(std::span<const SequenceTokens> batch) {
     queries_.push_back({part.sequence, static_cast<int64_t>(part.tokens.size())});
     num_step_tokens_ += part.tokens.size();
   }
-  const Result<StepDivision> division = DivisionOf(batch);
-  if (!division.ok()) return division.status();
-  division_ = *division;
+  PANDO_ASSIGN_OR_RETURN(const StepDivision division, DivisionOf(batch));
+  division_ = division;
   if (planner_ && planner_->has_changed()) product_.ForgetCopies();
   tokens_.Divide(OrderOf(communicator_), static_cast<int>(communicator_.rank()), division_, queries_);
   product_.SetGroup(tokens_.group_ranks());
@@ -340,7 +339,7 @@ void Transformer::Embed(std::span<const SequenceTokens> batch) {
 
 Status Transformer::RunLayer(int64_t layer_idx, std::span<const SequenceTokens> batch) {
   const LayerWeights& layer = model_->weights().layers[static_cast<size_t>(layer_idx)];
-  if (Status status = Attend(layer_idx, layer, batch); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(Attend(layer_idx, layer, batch));
   return FeedForward(layer);
 }
 
@@ -348,12 +347,11 @@ Status Transformer::Attend(int64_t layer_idx, const LayerWeights& layer, std::sp
   Normalize(layer.attention_norm);
   const std::array<WeightMatrix, 3> qkv = {layer.q, layer.k, layer.v};
   product_.SetInput(qkv, projected_.as<float>(), num_tokens_);
-  if (Status status = product_.Multiply(qkv, projected_.as<float>()); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(product_.Multiply(qkv, projected_.as<float>()));
   SplitHeads(layer);
-  if (Status status = division_.divides_tokens ? AttendDivided(layer_idx) : AttendBatch(layer_idx, batch); !status.ok())
-    return status;
+  PANDO_RETURN_IF_ERROR(division_.divides_tokens ? AttendDivided(layer_idx) : AttendBatch(layer_idx, batch));
   product_.SetInput({&layer.o, 1}, attended_, num_tokens_);
-  if (Status status = product_.Multiply({&layer.o, 1}, projected_.as<float>()); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(product_.Multiply({&layer.o, 1}, projected_.as<float>()));
   AddToResidual(layer.o_bias);
   return Status();
 }
@@ -362,9 +360,7 @@ Status Transformer::FeedForward(const LayerWeights& layer) {
   Normalize(layer.ffn_norm);
   const std::array<WeightMatrix, 2> gate_and_up = {layer.gate, layer.up};
   product_.SetInput(gate_and_up, projected_.as<float>(), num_tokens_);
-  if (Status status = product_.FeedForward(layer.gate, layer.up, layer.down, division_.down, projected_.as<float>());
-      !status.ok())
-    return status;
+  PANDO_RETURN_IF_ERROR(product_.FeedForward(layer.gate, layer.up, layer.down, division_.down, projected_.as<float>()));
   AddToResidual({});
   return Status();
 }
@@ -421,10 +417,8 @@ Status Transformer::AttendBatch(int64_t layer_idx, std::span<const SequenceToken
   size_t first = 0;
   for (const SequenceTokens& part : batch) {
     const size_t count = part.tokens.size();
-    if (Status status = attention_->Append(layer_idx, part.sequence, {k_ + first * kv_rows, count * kv_rows},
-                                           {v_ + first * kv_rows, count * kv_rows});
-        !status.ok())
-      return status;
+    PANDO_RETURN_IF_ERROR(attention_->Append(layer_idx, part.sequence, {k_ + first * kv_rows, count * kv_rows},
+                                             {v_ + first * kv_rows, count * kv_rows}));
     first += count;
   }
   // Runs of short parts together, long ones one by one.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "src/base/errors.h"
+
 namespace pando {
 namespace {
 
@@ -13,10 +15,9 @@ Result<std::optional<int>> FewestRanks(const Cluster& cluster, const ModelShape&
   int step = 1;
   for (int num_ranks = 1; num_ranks <= MostRanks(cluster); num_ranks += step) {
     const Machines machines = cluster.machines(num_ranks);
-    const Result<RankMemory> memory =
-        PredictMemory(model, task, num_ranks, cluster.ranks_per_node, machines.nodes_share_weights);
-    if (!memory.ok()) return memory.status();
-    if (Fits(*memory, machines.device)) return std::optional<int>(num_ranks);
+    PANDO_ASSIGN_OR_RETURN(const RankMemory memory,
+                           PredictMemory(model, task, num_ranks, cluster.ranks_per_node, machines.nodes_share_weights));
+    if (Fits(memory, machines.device)) return std::optional<int>(num_ranks);
     if (num_ranks == cluster.ranks_per_node) step = cluster.ranks_per_node;
   }
   return std::optional<int>();
@@ -25,11 +26,10 @@ Result<std::optional<int>> FewestRanks(const Cluster& cluster, const ModelShape&
 // Of the ranks of the last step, which hold the weights for prompts, too.
 Status AddPrompt(const Machines& machines, const ModelShape& model, const StepTask& task, const Prompt& prompt,
                  ClusterPlan& plan) {
-  const Result<PromptPrediction> prediction = PredictPrompt(machines, model, task, prompt);
-  if (!prediction.ok()) return prediction.status();
-  plan.prompts.push_back(*prediction);
+  PANDO_ASSIGN_OR_RETURN(const PromptPrediction prediction, PredictPrompt(machines, model, task, prompt));
+  plan.prompts.push_back(prediction);
   StepPrediction& step = plan.steps.back();
-  step.memory.weights = std::max(step.memory.weights, prediction->weight_bytes);
+  step.memory.weights = std::max(step.memory.weights, prediction.weight_bytes);
   step.fits = Fits(step.memory, machines.device);
   return Status();
 }
@@ -71,11 +71,10 @@ Result<ClusterPlan> PlanCluster(const Cluster& cluster, std::span<const int> ran
   if (add_fewest && plan.fewest_ranks) counts.insert(*plan.fewest_ranks);
   for (const int num_ranks : counts) {
     const Machines machines = cluster.machines(num_ranks);
-    const Result<StepPrediction> step = PredictStep(machines, model, task);
-    if (!step.ok()) return step.status();
-    plan.steps.push_back(*step);
+    PANDO_ASSIGN_OR_RETURN(const StepPrediction step, PredictStep(machines, model, task));
+    plan.steps.push_back(step);
     if (prompt.num_tokens > 0) {
-      if (Status status = AddPrompt(machines, model, task, prompt, plan); !status.ok()) return status;
+      PANDO_RETURN_IF_ERROR(AddPrompt(machines, model, task, prompt, plan));
     }
   }
   Recommend(plan);

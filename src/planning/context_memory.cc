@@ -32,19 +32,18 @@ Result<ContextMemory> MemoryOfContext(const KvShape& shape, KvType kv_type, cons
   if (shape.head_dim > kMaxHeadDim) {
     return InvalidArgument("heads have {} values: the cache takes up to {}", shape.head_dim, kMaxHeadDim);
   }
-  const Result<KvPageLayout> layout =
-      KvPageLayout::Create(kv_type, kv_type, static_cast<int64_t>(shape.head_dim), tree.chunk_tokens);
-  if (!layout.ok()) return layout.status();
-  const Result<std::vector<SlotRange>> ranges = EqualRanges(tree.num_slots, num_ranks);
-  if (!ranges.ok()) return ranges.status();
+  PANDO_ASSIGN_OR_RETURN(
+      const KvPageLayout layout,
+      KvPageLayout::Create(kv_type, kv_type, static_cast<int64_t>(shape.head_dim), tree.chunk_tokens));
+  PANDO_ASSIGN_OR_RETURN(const std::vector<SlotRange> ranges, EqualRanges(tree.num_slots, num_ranks));
 
   const int64_t num_chunks = MostChunks(tree, num_tokens, shape.window);
   int64_t largest = 0;
   const bool moves_on = num_chunks < NumChunks(tree, num_tokens);
-  for (const SlotRange range : *ranges) {
+  for (const SlotRange range : ranges) {
     largest = std::max(largest, MostOwned(OwnedChunks(tree, range), num_chunks, moves_on));
   }
-  const uint64_t head_bytes = layout->head_bytes();
+  const uint64_t head_bytes = layout.head_bytes();
   const uint64_t max_bytes = std::numeric_limits<uint64_t>::max();
   if (shape.num_kv_heads > max_bytes / head_bytes ||
       static_cast<uint64_t>(std::max<int64_t>(num_chunks, 1)) >

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "src/base/check.h"
+#include "src/base/errors.h"
 #include "src/kernels/segment_tree.h"
 #include "src/reduction/canonical_tree.h"
 #include "src/reduction/collective_cost.h"
@@ -80,7 +81,7 @@ DivisionCosts::Shares DivisionCosts::SharesOf(const StepDivision& division) cons
 Result<DivisionCosts> DivisionCosts::Create(const CostModel& costs, const DeviceModel& device, const ModelShape& model,
                                             const StepWork& work, const Merging& merging) {
   DivisionCosts prices(costs, device, model, work, merging);
-  if (Status status = prices.SetContext(work.context_tokens); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(prices.SetContext(work.context_tokens));
   return prices;
 }
 
@@ -88,11 +89,11 @@ Status DivisionCosts::SetContext(int64_t context_tokens) {
   const KvShape shape = {.num_kv_heads = static_cast<uint64_t>(model_.num_layers * model_.num_kv_heads),
                          .head_dim = static_cast<uint64_t>(model_.head_dim),
                          .window = model_.window};
-  const Result<ContextMemory> context = MemoryOfContext(
-      shape, work_.kv_type, {.num_slots = costs_.ownership.back().end}, context_tokens, costs_.num_ranks());
-  if (!context.ok()) return context.status();
+  PANDO_ASSIGN_OR_RETURN(const ContextMemory context,
+                         MemoryOfContext(shape, work_.kv_type, {.num_slots = costs_.ownership.back().end},
+                                         context_tokens, costs_.num_ranks()));
   work_.context_tokens = context_tokens;
-  context_ = *context;
+  context_ = context;
   return Status();
 }
 

@@ -61,13 +61,12 @@ bool IsFirstOfItsNode(const Transport& transport) {
 // The least of all nodes.
 Result<DeviceModel> SlowestNode(Transport& transport) {
   // Nodes that share a machine (containers, namespaces) share its memory: all measure at the same time.
-  if (Status status = transport.Barrier(); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(transport.Barrier());
   DeviceModel mine;
   const bool measures = IsFirstOfItsNode(transport);
   if (measures) {
-    const Result<DeviceModel> node = MeasureNode();
-    if (!node.ok()) return node.status();
-    mine = *node;
+    PANDO_ASSIGN_OR_RETURN(const DeviceModel node, MeasureNode());
+    mine = node;
   }
   std::vector<DeviceModel> all(static_cast<size_t>(transport.size()));
   const Status status = transport.AllGather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
@@ -102,9 +101,8 @@ Machines FirstRanks(const CostModel& costs, const DeviceModel& node, bool has_al
 
 Result<Cluster> MeasureCluster(Communicator& communicator) {
   const auto num_ranks = static_cast<int>(communicator.size());
-  const Result<std::vector<SlotRange>> ownership = EqualRanges(SlotsFor(num_ranks), num_ranks);
-  if (!ownership.ok()) return ownership.status();
-  const Result<CostModel> costs = MeasuredCosts(communicator, *ownership);
+  PANDO_ASSIGN_OR_RETURN(const std::vector<SlotRange> ownership, EqualRanges(SlotsFor(num_ranks), num_ranks));
+  const Result<CostModel> costs = MeasuredCosts(communicator, ownership);
   if (!costs.ok()) return costs.status();
   const Result<DeviceModel> node = SlowestNode(TransportOf(communicator));
   if (!node.ok()) return node.status();

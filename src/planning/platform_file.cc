@@ -157,7 +157,7 @@ Result<std::string> ReadText(const std::string& path) {
     return InvalidArgument("{} has {} bytes: a platform file has at most {}", path, file->size(), kMostBytes);
   }
   std::string text(static_cast<size_t>(file->size()), '\0');
-  if (Status status = file->ReadAt(0, std::as_writable_bytes(std::span(text))); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(text))));
   return text;
 }
 
@@ -191,9 +191,8 @@ Result<Platform> ParsePlatform(std::string_view json, std::string_view what) {
 Result<Platform> FindPlatform(std::string_view name_or_path) {
   const bool is_path = name_or_path.find('/') != std::string_view::npos || name_or_path.ends_with(".json");
   if (is_path) {
-    const Result<std::string> text = ReadText(std::string(name_or_path));
-    if (!text.ok()) return text.status();
-    return ParsePlatform(*text, name_or_path);
+    PANDO_ASSIGN_OR_RETURN(const std::string text, ReadText(std::string(name_or_path)));
+    return ParsePlatform(text, name_or_path);
   }
   std::vector<std::string_view> names;
   for (const ShippedPlatform& shipped : ShippedPlatforms()) {

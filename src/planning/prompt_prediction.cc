@@ -28,17 +28,16 @@ Result<DivisionChoice> AddSteps(const Steps& steps, const CostModel& costs, cons
                          .context_tokens = steps.ContextAfter(steps.num_steps / 2),
                          .num_logits = steps.is_last ? 1 : 0,
                          .kv_type = kv_type};
-  Result<DivisionCosts> prices = DivisionCosts::Create(costs, device, model, work, options.merging);
-  if (!prices.ok()) return prices.status();
-  const DivisionChoice choice = ChooseDivision(*prices, options);
+  PANDO_ASSIGN_OR_RETURN(DivisionCosts prices, DivisionCosts::Create(costs, device, model, work, options.merging));
+  const DivisionChoice choice = ChooseDivision(prices, options);
   const int64_t num_runs = std::min(steps.num_steps, kMostRuns);
   for (int64_t run = 0; run < num_runs; ++run) {
     const int64_t begin = PartBegin(steps.num_steps, run, num_runs);
     const int64_t end = PartBegin(steps.num_steps, run + 1, num_runs);
-    if (Status status = prices->SetContext(steps.ContextAfter((begin + end - 1) / 2)); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(prices.SetContext(steps.ContextAfter((begin + end - 1) / 2)));
     const auto num_steps = static_cast<double>(end - begin);
-    prediction.seconds += prices->SecondsOf(choice.division) * num_steps;
-    prediction.one_group += prices->SecondsOf(kOneGroup) * num_steps;
+    prediction.seconds += prices.SecondsOf(choice.division) * num_steps;
+    prediction.one_group += prices.SecondsOf(kOneGroup) * num_steps;
   }
   prediction.weight_bytes = std::max(prediction.weight_bytes, choice.weight_bytes);
   return choice;
@@ -52,11 +51,10 @@ Result<PromptPrediction> PredictPrompt(const Machines& machines, const ModelShap
     return InvalidArgument("a prompt of {} tokens: it must have at least 1", prompt.num_tokens);
   const int ranks_per_node = MostRanksOfANode(machines.topology);
   const int64_t step_tokens = prompt.step_tokens > 0 ? prompt.step_tokens : PromptStepTokens(ranks_per_node);
-  const Result<RankMemory> memory =
-      PredictMemory(model, task, machines.num_ranks(), ranks_per_node, machines.nodes_share_weights);
-  if (!memory.ok()) return memory.status();
+  PANDO_ASSIGN_OR_RETURN(const RankMemory memory, PredictMemory(model, task, machines.num_ranks(), ranks_per_node,
+                                                                machines.nodes_share_weights));
   const CostModel costs = CostsOf(machines);
-  const DivisionOptions options = DivisionOptionsOf(machines, task, *memory);
+  const DivisionOptions options = DivisionOptionsOf(machines, task, memory);
   PromptPrediction prediction = {.num_tokens = prompt.num_tokens, .step_tokens = step_tokens};
   // The last one has logits, and may be shorter.
   const int64_t num_before = (prompt.num_tokens - 1) / step_tokens;
@@ -66,10 +64,9 @@ Result<PromptPrediction> PredictPrompt(const Machines& machines, const ModelShap
                       .is_last = true};
   for (const Steps& steps : {last, Steps{.num_steps = num_before, .num_tokens = step_tokens}}) {
     if (steps.num_steps == 0) continue;
-    const Result<DivisionChoice> choice =
-        AddSteps(steps, costs, machines.device, model, task.kv_type, options, prediction);
-    if (!choice.ok()) return choice.status();
-    prediction.division = choice->division;
+    PANDO_ASSIGN_OR_RETURN(const DivisionChoice choice,
+                           AddSteps(steps, costs, machines.device, model, task.kv_type, options, prediction));
+    prediction.division = choice.division;
   }
   return prediction;
 }

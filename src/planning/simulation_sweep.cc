@@ -84,9 +84,8 @@ class Sweep {
       const SimulationJob& job = jobs_[next_];
       const double bytes = options_.bytes_of_job.empty() ? 0 : options_.bytes_of_job[next_];
       if (!HasRoomFor(bytes)) return Status();
-      Result<ChildProcess> process = ChildProcess::Start(options_.simulator, ToJson(job));
-      if (!process.ok()) return process.status();
-      running_.push_back({next_, std::move(process).value(), Clock::now() + options_.timeout, bytes});
+      PANDO_ASSIGN_OR_RETURN(ChildProcess process, ChildProcess::Start(options_.simulator, ToJson(job)));
+      running_.push_back({next_, std::move(process), Clock::now() + options_.timeout, bytes});
       calls_.on_progress(num_done_, job);
     }
     return Status();

@@ -21,10 +21,10 @@ Result<double> LargestKvBytes(const ModelShape& model, const StepTask& task, int
   const KvShape shape = {.num_kv_heads = static_cast<uint64_t>(model.num_layers * model.num_kv_heads),
                          .head_dim = static_cast<uint64_t>(model.head_dim),
                          .window = model.window};
-  const Result<ContextMemory> memory =
-      MemoryOfContext(shape, task.kv_type, {.num_slots = SlotsFor(num_ranks)}, task.context_tokens, num_ranks);
-  if (!memory.ok()) return memory.status();
-  return static_cast<double>(memory->largest_rank_bytes) * static_cast<double>(task.batch);
+  PANDO_ASSIGN_OR_RETURN(
+      const ContextMemory memory,
+      MemoryOfContext(shape, task.kv_type, {.num_slots = SlotsFor(num_ranks)}, task.context_tokens, num_ranks));
+  return static_cast<double>(memory.largest_rank_bytes) * static_cast<double>(task.batch);
 }
 
 // Of a prompt or of a batch, whichever is larger.
@@ -112,20 +112,19 @@ Result<StepPrediction> PredictStep(const Machines& machines, const ModelShape& m
                          .context_tokens = task.context_tokens,
                          .num_logits = task.batch,
                          .kv_type = task.kv_type};
-  const Result<DivisionChoice> chosen =
-      ChooseDivision(costs, machines.device, model, work, DivisionOptionsOf(machines, task, *memory));
-  if (!chosen.ok()) return chosen.status();
-  memory->weights = chosen->weight_bytes;
+  PANDO_ASSIGN_OR_RETURN(const DivisionChoice chosen, ChooseDivision(costs, machines.device, model, work,
+                                                                     DivisionOptionsOf(machines, task, *memory)));
+  memory->weights = chosen.weight_bytes;
   return StepPrediction{.num_ranks = num_ranks,
                         .num_nodes = static_cast<int>(costs.order.nodes.size()),
                         .num_slots = SlotsFor(num_ranks),
                         .memory = *memory,
                         .usable_bytes = UsableBytes(machines.device),
                         .fits = Fits(*memory, machines.device),
-                        .division = chosen->division,
-                        .seconds = chosen->seconds,
-                        .schedule = chosen->schedule,
-                        .one_group = chosen->one_group};
+                        .division = chosen.division,
+                        .seconds = chosen.seconds,
+                        .schedule = chosen.schedule,
+                        .one_group = chosen.one_group};
 }
 
 }  // namespace pando

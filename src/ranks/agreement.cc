@@ -66,10 +66,7 @@ Status Agree(Transport& transport, const Status& mine) {
 Status AgreeOnOptions(Transport& transport, std::string_view mine) {
   const Text text = TextOf(mine);
   std::vector<Text> texts(static_cast<size_t>(transport.size()));
-  if (Status status = transport.AllGather(std::as_bytes(std::span(text)), std::as_writable_bytes(std::span(texts)));
-      !status.ok()) {
-    return status;
-  }
+  PANDO_RETURN_IF_ERROR(transport.AllGather(std::as_bytes(std::span(text)), std::as_writable_bytes(std::span(texts))));
   const auto other = std::ranges::find_if(texts, [&](const Text& each) { return each != texts.front(); });
   if (other == texts.end()) return Status();
   return InvalidArgument("rank {} was started with {} and rank 0 with {}: start all ranks with the same options",

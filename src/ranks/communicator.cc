@@ -54,20 +54,19 @@ Communicator::~Communicator() = default;
 Communicator Communicator::Alone() { return std::move(InProcess(1).value().front()); }
 
 Result<std::vector<Communicator>> Communicator::InProcess(int64_t num_ranks, const CommunicatorOptions& options) {
-  if (Status status = CheckOptions(options); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckOptions(options));
   // Far outside of what is allowed stays so.
   const auto count = static_cast<int>(std::clamp<int64_t>(num_ranks, -1, std::numeric_limits<int>::max()));
-  Result<std::vector<std::unique_ptr<Transport>>> transports = CreateInprocGroup(count, {.timeout = options.timeout});
-  if (!transports.ok()) return transports.status();
+  PANDO_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Transport>> transports,
+                         CreateInprocGroup(count, {.timeout = options.timeout}));
   // Who is alone is near nobody: no need to look at the machine.
-  const Result<ProcessPlace> place = count == 1 ? ProcessPlace{} : DetectProcessPlace();
-  if (!place.ok()) return place.status();
-  const std::vector<ProcessPlace> places(transports->size(), *place);
-  const RankTopology topology = MakeTopology(*transports->front(), places);
+  PANDO_ASSIGN_OR_RETURN(const ProcessPlace place, count == 1 ? ProcessPlace{} : DetectProcessPlace());
+  const std::vector<ProcessPlace> places(transports.size(), place);
+  const RankTopology topology = MakeTopology(*transports.front(), places);
   const RankOrder order = OrderRanks(topology);
   std::vector<Communicator> ranks;
-  ranks.reserve(transports->size());
-  for (std::unique_ptr<Transport>& transport : *transports) {
+  ranks.reserve(transports.size());
+  for (std::unique_ptr<Transport>& transport : transports) {
     auto state = std::make_unique<CommunicatorState>();
     state->transport = std::move(transport);
     state->topology = topology;
@@ -78,14 +77,13 @@ Result<std::vector<Communicator>> Communicator::InProcess(int64_t num_ranks, con
 }
 
 Result<Communicator> Communicator::Mpi(const CommunicatorOptions& options) {
-  if (Status status = CheckOptions(options); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckOptions(options));
   Result<std::unique_ptr<Transport>> transport =
       CreateMpiTransport({.timeout = options.timeout, .on_stuck = options.on_stuck});
   if (!transport.ok()) return transport.status();
-  const Result<std::vector<ProcessPlace>> places = GatherPlaces(**transport);
-  if (!places.ok()) return places.status();
+  PANDO_ASSIGN_OR_RETURN(const std::vector<ProcessPlace> places, GatherPlaces(**transport));
   auto state = std::make_unique<CommunicatorState>();
-  state->topology = MakeTopology(**transport, *places);
+  state->topology = MakeTopology(**transport, places);
   state->order = OrderRanks(state->topology);
   state->transport = std::move(transport).value();
   return Communicator(std::move(state));
@@ -109,7 +107,7 @@ const RankOrder& OrderOf(Communicator& communicator) { return StateOf(communicat
 Result<CostModel> MeasuredCosts(Communicator& communicator, std::vector<SlotRange> ownership) {
   CommunicatorState& state = StateOf(communicator);
   if (!state.merge_seconds_per_byte.has_value()) {
-    if (Status status = MeasureLinks(*state.transport, state.topology); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(MeasureLinks(*state.transport, state.topology));
     const Result<double> merge_seconds_per_byte = MeasureMergeSecondsPerByte(*state.transport);
     if (!merge_seconds_per_byte.ok()) return merge_seconds_per_byte.status();
     state.merge_seconds_per_byte = *merge_seconds_per_byte;

@@ -12,6 +12,7 @@
 
 #include "pando/attention_state.h"
 #include "src/base/clock.h"
+#include "src/base/errors.h"
 
 namespace pando {
 namespace {
@@ -84,10 +85,10 @@ class LevelProbe {
   // `link` is set on the hub. One that could not be fitted stays 0.
   Status Run(LinkModel& link) {
     const bool is_hub = transport_.rank() == crew_.hub;
-    if (Status status = is_hub ? Ping() : AnswerPings(); !status.ok()) return status;
-    if (Status status = AgreeOnBursts(); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(is_hub ? Ping() : AnswerPings());
+    PANDO_RETURN_IF_ERROR(AgreeOnBursts());
     for (const bool hub_sends : {true, false}) {
-      if (Status status = is_hub ? LeadBursts(hub_sends) : FollowBursts(hub_sends); !status.ok()) return status;
+      PANDO_RETURN_IF_ERROR(is_hub ? LeadBursts(hub_sends) : FollowBursts(hub_sends));
     }
     if (is_hub) link = Fit();
     return Status();
@@ -104,25 +105,23 @@ class LevelProbe {
 
   Result<double> PingRound(size_t bytes) {
     const double start = NowSeconds();
-    if (Status status = transport_.Send(crew_.peers[0], {buffer_.data(), bytes}); !status.ok()) return status;
-    if (Status status = transport_.Receive(crew_.peers[0], {buffer_.data(), bytes}); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(transport_.Send(crew_.peers[0], {buffer_.data(), bytes}));
+    PANDO_RETURN_IF_ERROR(transport_.Receive(crew_.peers[0], {buffer_.data(), bytes}));
     return (NowSeconds() - start) / 2;
   }
 
   // Two rounds to warm up; the faster one tells how many are worth waiting for.
   Status PingSize(int64_t bytes, double& seconds) {
-    if (Status status = Tell({.bytes = bytes, .rounds = 2}); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(Tell({.bytes = bytes, .rounds = 2}));
     for (int i = 0; i < 2; ++i) {
-      const Result<double> round = PingRound(static_cast<size_t>(bytes));
-      if (!round.ok()) return round.status();
-      seconds = i == 0 ? *round : std::min(seconds, *round);
+      PANDO_ASSIGN_OR_RETURN(const double round, PingRound(static_cast<size_t>(bytes)));
+      seconds = i == 0 ? round : std::min(seconds, round);
     }
     const Order order = {.bytes = bytes, .rounds = AffordableRounds(2 * seconds, kFewestRounds, kRounds)};
-    if (Status status = Tell(order); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(Tell(order));
     for (int64_t i = 0; i < order.rounds; ++i) {
-      const Result<double> round = PingRound(static_cast<size_t>(bytes));
-      if (!round.ok()) return round.status();
-      pings_.push_back({.bytes = bytes, .seconds = *round});
+      PANDO_ASSIGN_OR_RETURN(const double round, PingRound(static_cast<size_t>(bytes)));
+      pings_.push_back({.bytes = bytes, .seconds = round});
     }
     return Status();
   }
@@ -134,7 +133,7 @@ class LevelProbe {
       const double expected =
           i == 0 ? 0 : seconds * static_cast<double>(kPingBytes[i]) / static_cast<double>(kPingBytes[i - 1]);
       if (i >= 2 && expected * 2 * (kFewestRounds + 2) > kMostSecondsPerSize) break;
-      if (Status status = PingSize(kPingBytes[i], seconds); !status.ok()) return status;
+      PANDO_RETURN_IF_ERROR(PingSize(kPingBytes[i], seconds));
     }
     return Tell({});
   }
@@ -146,14 +145,12 @@ class LevelProbe {
     }
     while (true) {
       Order order;
-      if (Status status = transport_.Receive(crew_.hub, std::as_writable_bytes(std::span(&order, 1))); !status.ok()) {
-        return status;
-      }
+      PANDO_RETURN_IF_ERROR(transport_.Receive(crew_.hub, std::as_writable_bytes(std::span(&order, 1))));
       if (order.rounds == 0) return Status();
       const std::span<std::byte> data(buffer_.data(), static_cast<size_t>(order.bytes));
       for (int64_t i = 0; i < order.rounds; ++i) {
-        if (Status status = transport_.Receive(crew_.hub, data); !status.ok()) return status;
-        if (Status status = transport_.Send(crew_.hub, data); !status.ok()) return status;
+        PANDO_RETURN_IF_ERROR(transport_.Receive(crew_.hub, data));
+        PANDO_RETURN_IF_ERROR(transport_.Send(crew_.hub, data));
       }
     }
   }
@@ -173,7 +170,7 @@ class LevelProbe {
   Status ForEachBurst(Function function) {
     for (int64_t round = 0; round < burst_rounds_; ++round) {
       for (int count = 1; count <= kMaxBurst; count *= 2) {
-        if (Status status = function(count); !status.ok()) return status;
+        PANDO_RETURN_IF_ERROR(function(count));
       }
     }
     return Status();
@@ -201,9 +198,9 @@ class LevelProbe {
       }
       if (hub_sends) receives.clear();
       if (!hub_sends) sends.clear();
-      if (Status status = transport_.Exchange({}, ready); !status.ok()) return status;
+      PANDO_RETURN_IF_ERROR(transport_.Exchange({}, ready));
       const double start = NowSeconds();
-      if (Status status = transport_.Exchange(sends, receives); !status.ok()) return status;
+      PANDO_RETURN_IF_ERROR(transport_.Exchange(sends, receives));
       bursts_[hub_sends ? 0 : 1].push_back({.num_messages = count, .seconds = NowSeconds() - start});
       return Status();
     });
@@ -253,7 +250,7 @@ class LevelProbe {
 // Measures one level and brings the figures to rank 0.
 Status MeasureLevel(Transport& transport, const Crew& crew, LinkModel& link) {
   if (crew.Contains(transport.rank())) {
-    if (Status status = LevelProbe(transport, crew).Run(link); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(LevelProbe(transport, crew).Run(link));
   } else {
     LetOthersMeasure(transport);
   }
@@ -294,10 +291,10 @@ Status MeasureLinks(Transport& transport, RankTopology& topology) {
     const Crew crew = CrewOf(topology, static_cast<LinkLevel>(level));
     if (crew.hub < 0) continue;
     // One level after the other: they would disturb each other.
-    if (Status status = transport.Barrier(); !status.ok()) return status;
-    if (Status status = MeasureLevel(transport, crew, links[level]); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(transport.Barrier());
+    PANDO_RETURN_IF_ERROR(MeasureLevel(transport, crew, links[level]));
   }
-  if (Status status = transport.Broadcast(0, std::as_writable_bytes(std::span(links))); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(transport.Broadcast(0, std::as_writable_bytes(std::span(links))));
   topology.links = links;
   return ValidateLinks(topology);
 }

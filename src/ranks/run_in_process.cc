@@ -86,9 +86,8 @@ class Run {
 
 Status RunInProcess(int64_t num_ranks, const CommunicatorOptions& options,
                     const std::function<Status(Communicator& communicator)>& function) {
-  Result<std::vector<Communicator>> ranks = Communicator::InProcess(num_ranks, options);
-  if (!ranks.ok()) return ranks.status();
-  return Run(std::move(ranks).value(), function).All();
+  PANDO_ASSIGN_OR_RETURN(std::vector<Communicator> ranks, Communicator::InProcess(num_ranks, options));
+  return Run(std::move(ranks), function).All();
 }
 
 }  // namespace pando

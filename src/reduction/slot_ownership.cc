@@ -74,7 +74,7 @@ std::vector<int64_t> ShareSlots(int64_t num_slots, std::span<const double> weigh
 }  // namespace
 
 Result<std::vector<SlotRange>> EqualRanges(int64_t num_slots, int64_t num_ranks) {
-  if (Status status = CheckRankCount(num_slots, num_ranks); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckRankCount(num_slots, num_ranks));
   std::vector<SlotRange> ranges(static_cast<size_t>(num_ranks));
   for (int64_t rank = 0; rank < num_ranks; ++rank) {
     ranges[static_cast<size_t>(rank)] = {rank * num_slots / num_ranks, (rank + 1) * num_slots / num_ranks};
@@ -83,9 +83,9 @@ Result<std::vector<SlotRange>> EqualRanges(int64_t num_slots, int64_t num_ranks)
 }
 
 Result<std::vector<SlotRange>> WeightedRanges(int64_t num_slots, std::span<const double> weights) {
-  if (Status status = CheckWeights(weights); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckWeights(weights));
   const int64_t num_owners = std::ranges::count_if(weights, [](double weight) { return weight > 0; });
-  if (Status status = CheckRankCount(num_slots, num_owners); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckRankCount(num_slots, num_owners));
   std::vector<SlotRange> ranges;
   ranges.reserve(weights.size());
   int64_t begin = 0;

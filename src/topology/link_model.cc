@@ -34,7 +34,7 @@ template <typename Sample>
 Result<std::vector<Point>> MediansOf(std::span<const Sample> samples, int64_t Sample::*x, std::string_view unit) {
   std::map<int64_t, std::vector<double>> seconds_of;
   for (const Sample& sample : samples) {
-    if (Status status = CheckSample(sample.*x, sample.seconds, unit); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(CheckSample(sample.*x, sample.seconds, unit));
     seconds_of[sample.*x].push_back(sample.seconds);
   }
   if (seconds_of.size() < 2) {

@@ -70,7 +70,7 @@ Status ValidateLinks(const RankTopology& topology) {
   const std::array<bool, kNumLinkLevels> occurs = OccurringLevels(topology);
   for (size_t level = 0; level < kNumLinkLevels; ++level) {
     if (!occurs[level]) continue;
-    if (Status status = ValidateLinkModel(topology.links[level], kLevelNames[level]); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(ValidateLinkModel(topology.links[level], kLevelNames[level]));
   }
   return Status();
 }

@@ -31,7 +31,7 @@ Status Transport::Barrier() {
   for (int distance = 1; distance < size_; distance *= 2) {
     const SendPart send{.to = (rank_ + distance) % size_};
     const ReceivePart receive{.from = (rank_ - distance + size_) % size_};
-    if (Status status = Exchange({&send, 1}, {&receive, 1}); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(Exchange({&send, 1}, {&receive, 1}));
   }
   return broken_;
 }
@@ -44,7 +44,7 @@ Status Transport::Broadcast(int root, std::span<std::byte> data) {
   int bit = 1;
   while (bit < size_ && (position & bit) == 0) bit *= 2;
   if (position != 0) {
-    if (Status status = Receive((position - bit + root) % size_, data); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(Receive((position - bit + root) % size_, data));
   }
   sends_.clear();
   for (bit /= 2; bit >= 1; bit /= 2) {
@@ -77,7 +77,7 @@ Status Transport::Gather(int root, std::span<const std::byte> mine, std::span<st
                          std::span<const size_t> bytes_of_rank) {
   if (root < 0 || root >= size_) return InvalidArgument("rank {} gathers: ranks are 0 to {}", root, size_ - 1);
   if (rank_ != root) return Send(root, mine);
-  if (Status status = CheckShares(rank_, size_, mine, all, bytes_of_rank); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckShares(rank_, size_, mine, all, bytes_of_rank));
   receives_.clear();
   size_t begin = 0;
   for (int peer = 0; peer < size_; ++peer) {
@@ -103,7 +103,7 @@ Status Transport::AllGatherAmong(std::span<const int> ranks, std::span<const std
   if (found == ranks.end()) return InvalidArgument("rank {} is not among the {} that gather", rank_, ranks.size());
   const int me = static_cast<int>(found - ranks.begin());
   const int num_members = static_cast<int>(ranks.size());
-  if (Status status = CheckShares(me, num_members, mine, all, bytes_of_member); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckShares(me, num_members, mine, all, bytes_of_member));
   begin_of_member_.resize(ranks.size() + 1);
   size_t begin = 0;
   for (int member = 0; member < num_members; ++member) {
@@ -146,7 +146,7 @@ Status Transport::AllGatherByDoubling(std::span<const int> ranks, int me, std::s
     for_pieces(from, count, [&](std::byte* data, size_t bytes) {
       if (bytes > 0) receives_.push_back({.from = ranks[from], .data = data, .bytes = bytes});
     });
-    if (Status status = Exchange(sends_, receives_); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(Exchange(sends_, receives_));
   }
   return broken_;
 }
@@ -180,9 +180,9 @@ Status Transport::CheckOperand(std::span<const std::byte> data, const ReduceOper
 // speaking for both; the 2^k speakers, which stand for adjacent ranges in order, then double the ranges; last, the odd
 // ones tell the even ones.
 Status Transport::AllReduce(std::span<std::byte> data, const ReduceOperator& reduce) {
-  if (Status status = CheckOperand(data, reduce); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckOperand(data, reduce));
   if (size_ == 1) return {};
-  if (Status status = received_.Grow(data.size(), "the buffer of an allreduce"); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(received_.Grow(data.size(), "the buffer of an allreduce"));
   const size_t count = data.size() / reduce.element_bytes;
   const std::span<std::byte> received{received_.data(), data.size()};
 
@@ -191,11 +191,11 @@ Status Transport::AllReduce(std::span<std::byte> data, const ReduceOperator& red
   const int extra = size_ - num_speakers;
   const bool in_pair = rank_ < 2 * extra;
   if (in_pair && rank_ % 2 == 0) {
-    if (Status status = Send(rank_ + 1, data); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(Send(rank_ + 1, data));
     return Receive(rank_ + 1, data);
   }
   if (in_pair) {
-    if (Status status = Receive(rank_ - 1, received); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(Receive(rank_ - 1, received));
     reduce.combine(received.data(), data.data(), count, reduce.context);
   }
   const int speaker = in_pair ? rank_ / 2 : rank_ - extra;
@@ -206,7 +206,7 @@ Status Transport::AllReduce(std::span<std::byte> data, const ReduceOperator& red
     const int partner = other < extra ? 2 * other + 1 : other + extra;
     const SendPart send{.to = partner, .data = mine, .bytes = data.size()};
     const ReceivePart receive{.from = partner, .data = theirs, .bytes = data.size()};
-    if (Status status = Exchange({&send, 1}, {&receive, 1}); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(Exchange({&send, 1}, {&receive, 1}));
     if (partner < rank_) {
       reduce.combine(theirs, mine, count, reduce.context);
     } else {

@@ -39,7 +39,7 @@ Status Transport::CheckParts(std::span<const SendPart> sends, std::span<const Re
 
 Result<Transfer> Transport::Start(std::span<const SendPart> sends, std::span<const ReceivePart> receives) {
   if (!broken_.ok()) return broken_;
-  if (Status status = CheckParts(sends, receives); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(CheckParts(sends, receives));
   const auto free = std::find(is_pending_.begin(), is_pending_.end(), false);
   if (free == is_pending_.end()) {
     return InvalidArgument("rank {} already has {} transfers under way: wait for one of them first", rank_,

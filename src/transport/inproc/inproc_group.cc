@@ -254,7 +254,7 @@ Status InprocTransport::WaitFor(int slot) {
     Sleep(transfer);
     if (transfer.num_left.load(std::memory_order_acquire) == 0) break;
     // OK where the last part came just now: it is about to be counted.
-    if (Status status = FailedBy(transfer); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(FailedBy(transfer));
   }
   for (size_t i = 0; i < transfer.num_parts; ++i) {
     const Part& part = transfer.parts[i];

@@ -255,7 +255,7 @@ Result<bool> MpiTransport::Test(PendingTransfer& transfer) {
   for (int i = 0; i < num_finished; ++i) {
     Piece& piece = transfer.pieces[transfer.finished[i]];
     piece.done = true;
-    if (Status status = CheckFinished(piece, transfer.statuses[i], has_error); !status.ok()) return status;
+    PANDO_RETURN_IF_ERROR(CheckFinished(piece, transfer.statuses[i], has_error));
   }
   return std::all_of(transfer.pieces.begin(), transfer.pieces.end(), [](const Piece& piece) { return piece.done; });
 }
@@ -274,9 +274,8 @@ Status MpiTransport::WaitFor(int slot) {
   const Clock::time_point start = Clock::now();
   bool has_told = false;
   while (true) {
-    Result<bool> done = Test(transfer);
-    if (!done.ok()) return done.status();
-    if (*done) break;
+    PANDO_ASSIGN_OR_RETURN(bool done, Test(transfer));
+    if (done) break;
     const Clock::duration waited = Clock::now() - start;
     // Early enough for the others to know at their deadline, which may be a little before or after this one.
     if (!has_told && waited >= timeout() * 3 / 4) {
@@ -321,13 +320,12 @@ Status MpiTransport::AllReduceWith(std::span<std::byte> data, size_t count, MPI_
 }
 
 Status MpiTransport::AllReduce(std::span<std::byte> data, const ReduceOperator& reduce) {
-  if (Status status = CheckOperand(data, reduce); !status.ok()) return status;
-  const Result<MPI_Datatype> type = TypeOf(reduce.element_bytes);
-  if (!type.ok()) return type.status();
+  PANDO_RETURN_IF_ERROR(CheckOperand(data, reduce));
+  PANDO_ASSIGN_OR_RETURN(const MPI_Datatype type, TypeOf(reduce.element_bytes));
   // MPI's signature knows no const; CombineElements only reads it.
-  const int code = MPI_Type_set_attr(*type, ReduceAttribute(), const_cast<ReduceOperator*>(&reduce));
+  const int code = MPI_Type_set_attr(type, ReduceAttribute(), const_cast<ReduceOperator*>(&reduce));
   if (code != MPI_SUCCESS) return Break(MpiError(rank(), "MPI_Type_set_attr", code));
-  return AllReduceWith(data, data.size() / reduce.element_bytes, *type, combine_);
+  return AllReduceWith(data, data.size() / reduce.element_bytes, type, combine_);
 }
 
 Status MpiTransport::AllReduceFloats(std::span<float> data, MPI_Op op) {
@@ -397,7 +395,7 @@ Result<std::unique_ptr<Transport>> CreateMpiTransport(const MpiOptions& options)
   auto watchdog = std::make_unique<Watchdog>(options.timeout - grace, std::move(on_stuck));
   bool initialized_here = false;
   const int least_level = options.is_single_threaded ? MPI_THREAD_SINGLE : MPI_THREAD_FUNNELED;
-  if (Status status = InitializeMpi(*watchdog, least_level, initialized_here); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(InitializeMpi(*watchdog, least_level, initialized_here));
 
   MPI_Comm communicator = MPI_COMM_NULL;
   {
@@ -413,7 +411,7 @@ Result<std::unique_ptr<Transport>> CreateMpiTransport(const MpiOptions& options)
   MPI_Comm_size(communicator, &size);
   auto transport =
       std::make_unique<MpiTransport>(rank, size, options, std::move(watchdog), communicator, initialized_here);
-  if (Status status = transport->Prepare(options.node_of_rank); !status.ok()) return status;
+  PANDO_RETURN_IF_ERROR(transport->Prepare(options.node_of_rank));
   return std::unique_ptr<Transport>(std::move(transport));
 }
 
