@@ -26,7 +26,8 @@ endif()
 if(PANDO_SANITIZE)
   # GCC 12 takes what the sanitizers add for uses of uninitialised variables, in the standard library's own regex.
   target_compile_options(pando_flags INTERFACE
-    -fsanitize=${PANDO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -Wno-maybe-uninitialized)
+    -fsanitize=${PANDO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(pando_flags INTERFACE -fsanitize=${PANDO_SANITIZE})
 endif()
 
