@@ -220,11 +220,15 @@ TEST(TransformerTest, AWindowTakesTheMemoryOfItsTokens) {
 }
 
 TEST(TransformerTest, StepsAreShorterWhereManyRanksShareAMachine) {
-  for (const auto& [num_ranks, step_tokens] : {std::pair<int64_t, int64_t>{1, 512}, {4, 512}, {5, 409}, {8, 256}}) {
-    const Status status = RunInProcess(num_ranks, {}, [&](Communicator& communicator) {
+  struct Case {
+    int64_t num_ranks;
+    int64_t step_tokens;
+  };
+  for (const Case& one : {Case{1, 512}, Case{4, 512}, Case{5, 409}, Case{8, 256}}) {
+    const Status status = RunInProcess(one.num_ranks, {}, [&](Communicator& communicator) {
       const auto transformer = Transformer::Create(communicator, Models()[0].model, {.num_threads = 1});
       if (!transformer.ok()) return transformer.status();
-      EXPECT_EQ((*transformer)->options().max_tokens, step_tokens) << num_ranks;
+      EXPECT_EQ((*transformer)->options().max_tokens, one.step_tokens) << one.num_ranks;
       return Status();
     });
     EXPECT_TRUE(status.ok()) << status.message();
