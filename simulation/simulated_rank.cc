@@ -14,7 +14,7 @@
 #include "src/attention/rank_attention.h"
 #include "src/base/clock.h"
 #include "src/base/errors.h"
-#include "src/engine/step_command.h"
+#include "src/engine/step_instruction.h"
 #include "src/model/sharded_product.h"
 #include "src/ranks/communicator_state.h"
 #include "src/ranks/rank_access.h"
@@ -113,7 +113,7 @@ class Step {
 
   Status Run() {
     if (!job_.layers) return Attend();
-    if (Status status = TakeCommand(); !status.ok()) return status;
+    if (Status status = TakeInstruction(); !status.ok()) return status;
     for (int64_t layer = 0; layer < job_.layers->num_layers; ++layer) {
       if (Status status = Multiply(qkv_); !status.ok()) return status;
       if (Status status = division_.divides_tokens ? AttendDivided() : Attend(); !status.ok()) return status;
@@ -179,7 +179,7 @@ class Step {
   }
 
   // What the front tells its workers: to add tokens to each sequence and return the logits of the last.
-  Status TakeCommand() {
+  Status TakeInstruction() {
     const double start = NowSeconds();
     const std::vector<int32_t> tokens(static_cast<size_t>(TokensPerSequence()));
     std::vector<SequenceTokens> batch;
@@ -188,9 +188,9 @@ class Step {
       batch.push_back({each.sequence, tokens});
       wanted.push_back(batch.size() * tokens.size() - 1);
     }
-    Command command;
-    BeginStep(command, batch, wanted);
-    Status status = command.Broadcast(transport_);
+    Instruction instruction;
+    BeginStep(instruction, batch, wanted);
+    Status status = instruction.Broadcast(transport_);
     result.gather_seconds += NowSeconds() - start;
     return status;
   }

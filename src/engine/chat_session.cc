@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "src/base/errors.h"
-#include "src/tokenizer/stream_decoder.h"
 
 namespace pando {
 namespace {
@@ -72,6 +71,12 @@ Status ChatSession::Restart() {
   return Status();
 }
 
+Status ChatSession::End() {
+  generator_.reset();
+  if (!sequence_.has_value()) return Status();
+  return engine_.RemoveSequence(*std::exchange(sequence_, std::nullopt));
+}
+
 Status ChatSession::Unsay(const Status& why) {
   messages_.pop_back();
   const Status status = Restart();
@@ -123,7 +128,7 @@ Result<ChatTurn> ChatSession::Say(const std::string& text, const ChatCallbacks& 
     messages_.pop_back();
     return InvalidArgument(
         "the chat would have {} tokens with this and the context has room for {}: say less, begin anew, "
-        "or raise -c",
+        "or use a larger context",
         num_tokens() + count, options_.context);
   }
   const auto on_progress = [&](size_t done) {
@@ -136,29 +141,33 @@ Result<ChatTurn> ChatSession::Say(const std::string& text, const ChatCallbacks& 
     return ChatTurn{.times = Difference(AllTimes(), before)};
   }
   ChatTurn turn{.prompt_tokens = count};
-  Result<std::string> answer = Answer(callbacks, turn.answer_tokens);
+  Result<DecodeOutcome> answer = Answer(callbacks);
   if (!answer.ok()) return Unsay(answer.status());
-  messages_.push_back({"assistant", std::move(answer).value()});
+  turn.answer_tokens = static_cast<int64_t>(answer->tokens.size());
+  turn.tokens = std::move(answer->tokens);
+  turn.reason = answer->reason;
+  messages_.push_back({"assistant", std::move(answer->text)});
+  // The cache has the stop sequence too, which is no part of the answer: the chat is read again with the next turn.
+  if (turn.reason == EndReason::kStopSequence) PANDO_RETURN_IF_ERROR(Restart());
   turn.times = Difference(AllTimes(), before);
   return turn;
 }
 
-Result<std::string> ChatSession::Answer(const ChatCallbacks& callbacks, int64_t& num_answered) {
-  StreamDecoder decoder(tokenizer_, {.is_continuation = true});
-  std::string answer;
-  const auto give = [&](const std::string& piece) {
-    answer += piece;
-    return piece.empty() || !callbacks.on_text || callbacks.on_text(piece);
-  };
-  while (num_answered < options_.max_answer && num_tokens() < options_.context) {
-    const Result<int32_t> token = generator_->Next(sampler_);
-    if (!token.ok()) return token.status();
-    if (tokenizer_.IsEndOfGeneration(*token)) break;
-    ++num_answered;
-    if (!give(decoder.Push(*token))) break;
-  }
-  give(decoder.Finish());
-  return answer;
+Result<DecodeOutcome> ChatSession::Answer(const ChatCallbacks& callbacks) {
+  bool is_stopped = false;
+  const DecodeJob job = {.generator = &*generator_,
+                         .sampler = &sampler_,
+                         .max_tokens = options_.max_answer,
+                         .context = options_.context,
+                         .stop = options_.stop,
+                         .on_text =
+                             [&](const std::string& piece) {
+                               is_stopped = is_stopped || (callbacks.on_text && !callbacks.on_text(piece));
+                               return Status();
+                             },
+                         .is_cancelled = [&] { return is_stopped; }};
+  PANDO_ASSIGN_OR_RETURN(std::vector<DecodeOutcome> outcomes, RunDecodeLoop(engine_, tokenizer_, {&job, 1}));
+  return std::move(outcomes.front());
 }
 
 Result<ChatState> ChatSession::Freeze() {

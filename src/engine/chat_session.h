@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "pando/status.h"
+#include "src/engine/decode_loop.h"
 #include "src/engine/engine.h"
 #include "src/engine/generator.h"
 #include "src/engine/sampler.h"
@@ -38,9 +39,10 @@ Result<ChatTemplate> FindChatTemplate(const Tokenizer& tokenizer, std::string_vi
 
 struct ChatOptions {
   SamplerOptions sampling;
-  int64_t context = 0;     // tokens that the whole chat may have
-  int64_t max_answer = 0;  // tokens
-  std::string system;      // what the model is told first; may be empty
+  int64_t context = 0;            // tokens that the whole chat may have
+  int64_t max_answer = 0;         // tokens
+  std::string system;             // what the model is told first; may be empty
+  std::vector<std::string> stop;  // an answer ends before the first of these
 };
 
 struct ChatCallbacks {
@@ -51,6 +53,8 @@ struct ChatCallbacks {
 struct ChatTurn {
   int64_t prompt_tokens = 0;  // that went through the model: what was new
   int64_t answer_tokens = 0;
+  std::vector<int32_t> tokens;  // of the answer
+  EndReason reason = EndReason::kCancelled;
   GeneratorTimes times;  // of this turn
 };
 
@@ -70,6 +74,9 @@ class ChatSession {
   // Begins, or begins anew: an empty chat, with the system's message.
   Status Start();
 
+  // Gives up the cache; nothing can be said afterwards.
+  Status End();
+
   // A person's turn and the answer to it. Where there is no room for it in the context or in memory, or reading it was
   // stopped, the chat stays as it was.
   Result<ChatTurn> Say(const std::string& text, const ChatCallbacks& callbacks);
@@ -88,7 +95,7 @@ class ChatSession {
   Result<std::vector<int32_t>> NewTokens();
   std::optional<std::vector<TextPiece>> RestAfterCache(std::vector<TextPiece> all) const;
   Status Restart();
-  Result<std::string> Answer(const ChatCallbacks& callbacks, int64_t& num_tokens);
+  Result<DecodeOutcome> Answer(const ChatCallbacks& callbacks);
   // After a turn that came to nothing: as if it had not been said. What was read of it cannot be taken back, so the
   // chat is read again with the next turn. Returns `why`, or what went wrong here.
   Status Unsay(const Status& why);

@@ -4,7 +4,7 @@
 
 #include "src/base/check.h"
 #include "src/base/errors.h"
-#include "src/engine/step_command.h"
+#include "src/engine/step_instruction.h"
 #include "src/ranks/agreement.h"
 #include "src/ranks/rank_access.h"
 
@@ -20,15 +20,15 @@ Status Engine::Run(Communicator& communicator, std::shared_ptr<const Model> mode
   Engine engine(communicator, **transformer);
   if (communicator.rank() != 0) return engine.Serve();
   const Status status = front(engine);
-  engine.command_.Begin(CommandKind::kStop);
+  engine.instruction_.Begin(InstructionKind::kStop);
   const Status stopped = engine.Order();
   return status.ok() ? stopped : status;
 }
 
 Status Engine::Serve() {
   while (true) {
-    if (Status status = command_.Broadcast(TransportOf(communicator_)); !status.ok()) return status;
-    if (command_.kind() == CommandKind::kStop) return Status();
+    if (Status status = instruction_.Broadcast(TransportOf(communicator_)); !status.ok()) return status;
+    if (instruction_.kind() == InstructionKind::kStop) return Status();
     // The front learns of it and decides; where ranks were lost the next wait fails too.
     Status status = Execute({});
     if (!transformer_.in_step()) return status;
@@ -37,41 +37,41 @@ Status Engine::Serve() {
 
 Status Engine::Order(std::span<float> logits) {
   if (!broken_.ok()) return broken_;
-  if (Status status = command_.Broadcast(TransportOf(communicator_)); !status.ok()) return status;
+  if (Status status = instruction_.Broadcast(TransportOf(communicator_)); !status.ok()) return status;
   Status status = Execute(logits);
   if (!transformer_.in_step()) broken_ = status;
   return status;
 }
 
 Status Engine::Execute(std::span<float> logits) {
-  CommandReader reader(command_);
+  InstructionReader reader(instruction_);
   RankAttention& attention = transformer_.attention();
-  switch (command_.kind()) {
-    case CommandKind::kStop:
-    case CommandKind::kKeepAlive:
+  switch (instruction_.kind()) {
+    case InstructionKind::kStop:
+    case InstructionKind::kKeepAlive:
       return Status();
-    case CommandKind::kAddSequence:
+    case InstructionKind::kAddSequence:
       made_sequence_ = attention.cache().AddSequence();
       return Status();
-    case CommandKind::kForkSequence:
+    case InstructionKind::kForkSequence:
       return ExecuteFork(reader.Next());
-    case CommandKind::kRemoveSequence:
+    case InstructionKind::kRemoveSequence:
       return attention.cache().RemoveSequence(reader.Next());
-    case CommandKind::kReserve:
+    case InstructionKind::kReserve:
       return transformer_.Reserve(reader.Next());
-    case CommandKind::kStep:
-    case CommandKind::kLogits:
+    case InstructionKind::kStep:
+    case InstructionKind::kLogits:
       return ExecuteStep(reader, logits);
-    case CommandKind::kSetStrategy:
+    case InstructionKind::kSetStrategy:
       return attention.SetStrategy(reader.NextText());
-    case CommandKind::kSave:
+    case InstructionKind::kSave:
       return attention.Save(reader.NextText());
-    case CommandKind::kLoad:
+    case InstructionKind::kLoad:
       return attention.Load(reader.NextText());
-    case CommandKind::kFigures:
+    case InstructionKind::kFigures:
       return ExecuteFigures();
   }
-  return Failed("the front sent a command that is not known, number {}", static_cast<int64_t>(command_.kind()));
+  return Failed("the front sent a instruction that is not known, number {}", static_cast<int64_t>(instruction_.kind()));
 }
 
 // ---- Steps
@@ -89,22 +89,22 @@ Status Engine::Step(std::span<const SequenceTokens> batch, std::span<const size_
     if (token >= num_tokens) return InvalidArgument("logits of token {} of a step of {}", token, num_tokens);
   }
   if (Status status = CheckLogits(wanted, logits); !status.ok()) return status;
-  BeginStep(command_, batch, wanted);
+  BeginStep(instruction_, batch, wanted);
   return Order(logits);
 }
 
 Status Engine::Logits(std::span<const size_t> wanted, std::span<float> logits) {
   if (Status status = CheckLogits(wanted, logits); !status.ok()) return status;
-  command_.Begin(CommandKind::kLogits);
-  command_.Add(static_cast<int64_t>(wanted.size()));
-  for (const size_t token : wanted) command_.Add(static_cast<int64_t>(token));
+  instruction_.Begin(InstructionKind::kLogits);
+  instruction_.Add(static_cast<int64_t>(wanted.size()));
+  for (const size_t token : wanted) instruction_.Add(static_cast<int64_t>(token));
   return Order(logits);
 }
 
-Status Engine::ExecuteStep(CommandReader& reader, std::span<float> logits) {
+Status Engine::ExecuteStep(InstructionReader& reader, std::span<float> logits) {
   wanted_.resize(static_cast<size_t>(reader.Next()));
   for (size_t& token : wanted_) token = static_cast<size_t>(reader.Next());
-  if (command_.kind() == CommandKind::kStep) {
+  if (instruction_.kind() == InstructionKind::kStep) {
     batch_.resize(static_cast<size_t>(reader.Next()));
     // All lengths first: the tokens' place is known only when there is room for all of them.
     size_t num_tokens = 0;
@@ -128,14 +128,14 @@ Status Engine::ExecuteStep(CommandReader& reader, std::span<float> logits) {
 // ---- Sequences
 
 Result<int64_t> Engine::AddSequence() {
-  command_.Begin(CommandKind::kAddSequence);
+  instruction_.Begin(InstructionKind::kAddSequence);
   if (Status status = Order(); !status.ok()) return status;
   return made_sequence_;
 }
 
 Result<int64_t> Engine::ForkSequence(int64_t parent) {
-  command_.Begin(CommandKind::kForkSequence);
-  command_.Add(parent);
+  instruction_.Begin(InstructionKind::kForkSequence);
+  instruction_.Add(parent);
   if (Status status = Order(); !status.ok()) return status;
   return made_sequence_;
 }
@@ -153,8 +153,8 @@ Status Engine::ExecuteFork(int64_t parent) {
 }
 
 Status Engine::RemoveSequence(int64_t sequence) {
-  command_.Begin(CommandKind::kRemoveSequence);
-  command_.Add(sequence);
+  instruction_.Begin(InstructionKind::kRemoveSequence);
+  instruction_.Add(sequence);
   return Order();
 }
 
@@ -164,38 +164,38 @@ int64_t Engine::NumTokens(int64_t sequence) const {
 }
 
 Status Engine::Reserve(int64_t num_tokens) {
-  command_.Begin(CommandKind::kReserve);
-  command_.Add(num_tokens);
+  instruction_.Begin(InstructionKind::kReserve);
+  instruction_.Add(num_tokens);
   return Order();
 }
 
 Status Engine::SetStrategy(std::string_view strategy) {
-  command_.Begin(CommandKind::kSetStrategy);
-  command_.AddText(strategy);
+  instruction_.Begin(InstructionKind::kSetStrategy);
+  instruction_.AddText(strategy);
   return Order();
 }
 
 Status Engine::Save(const std::string& prefix) {
-  command_.Begin(CommandKind::kSave);
-  command_.AddText(prefix);
+  instruction_.Begin(InstructionKind::kSave);
+  instruction_.AddText(prefix);
   return Order();
 }
 
 Status Engine::Load(const std::string& prefix) {
-  command_.Begin(CommandKind::kLoad);
-  command_.AddText(prefix);
+  instruction_.Begin(InstructionKind::kLoad);
+  instruction_.AddText(prefix);
   return Order();
 }
 
 // ---- Reports
 
 Status Engine::KeepAlive() {
-  command_.Begin(CommandKind::kKeepAlive);
+  instruction_.Begin(InstructionKind::kKeepAlive);
   return Order();
 }
 
 Result<std::vector<RankFigures>> Engine::TakeFigures() {
-  command_.Begin(CommandKind::kFigures);
+  instruction_.Begin(InstructionKind::kFigures);
   if (Status status = Order(); !status.ok()) return status;
   return figures_;
 }

@@ -25,7 +25,7 @@
 
 #include "pando/communicator.h"
 #include "pando/status.h"
-#include "src/engine/command.h"
+#include "src/engine/instruction.h"
 #include "src/model/model.h"
 #include "src/model/transformer.h"
 
@@ -80,17 +80,17 @@ class Engine {
 
   // On the front: tells the workers, then does it here.
   Status Order(std::span<float> logits = {});
-  // On every rank: what command_ says.
+  // On every rank: what instruction_ says.
   Status Execute(std::span<float> logits);
   Status ExecuteFork(int64_t parent);
-  Status ExecuteStep(CommandReader& reader, std::span<float> logits);
+  Status ExecuteStep(InstructionReader& reader, std::span<float> logits);
   Status ExecuteFigures();
   Status Serve();
   Status CheckLogits(std::span<const size_t> wanted, std::span<const float> logits) const;
 
   Communicator& communicator_;
   Transformer& transformer_;
-  Command command_;
+  Instruction instruction_;
   Status broken_;  // what made this rank lose step with the others
   int64_t made_sequence_ = -1;
   std::vector<RankFigures> figures_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "src/base/clock.h"
@@ -39,16 +41,60 @@ Status Generator::Prefill(std::span<const int32_t> tokens, const std::function<b
   return Status();
 }
 
-Result<int32_t> Generator::Next(Sampler& sampler) {
-  if (last_is_pending_) {
-    const double start = NowSeconds();
-    const SequenceTokens part = {sequence_, {&history_.back(), 1}};
-    constexpr std::array<size_t, 1> kWanted = {0};
-    if (Status status = engine_.Step({&part, 1}, kWanted, logits_); !status.ok()) return status;
-    times_.decode_seconds += NowSeconds() - start;
-    ++times_.decode_tokens;
+Status Generator::Advance(Engine& engine, std::span<Generator* const> generators) {
+  std::vector<Generator*> pending;
+  for (Generator* generator : generators) {
+    if (generator->last_is_pending_) pending.push_back(generator);
   }
+  const auto most = static_cast<size_t>(engine.options().max_tokens);
+  for (size_t first = 0; first < pending.size(); first += most) {
+    PANDO_RETURN_IF_ERROR(
+        AdvanceStep(engine, std::span(pending).subspan(first, std::min(most, pending.size() - first))));
+  }
+  return Status();
+}
+
+Status Generator::AdvanceStep(Engine& engine, std::span<Generator* const> generators) {
+  const double start = NowSeconds();
+  std::vector<SequenceTokens> batch;
+  std::vector<size_t> wanted(generators.size());
+  std::iota(wanted.begin(), wanted.end(), size_t{0});
+  for (const Generator* generator : generators) {
+    batch.push_back({generator->sequence_, {&generator->history_.back(), 1}});
+  }
+  if (generators.size() == 1) {
+    PANDO_RETURN_IF_ERROR(engine.Step(batch, wanted, generators.front()->logits_));
+  } else {
+    const size_t vocabulary = engine.model().config().vocabulary;
+    std::vector<float> logits(generators.size() * vocabulary);
+    PANDO_RETURN_IF_ERROR(engine.Step(batch, wanted, logits));
+    for (size_t i = 0; i < generators.size(); ++i) {
+      std::ranges::copy(std::span(logits).subspan(i * vocabulary, vocabulary), generators[i]->logits_.begin());
+    }
+  }
+  const double seconds = NowSeconds() - start;
+  for (Generator* generator : generators) {
+    generator->last_is_pending_ = false;
+    generator->times_.decode_seconds += seconds;
+    ++generator->times_.decode_tokens;
+  }
+  return Status();
+}
+
+Status Generator::CheckLogits() const {
+  const auto bad = std::ranges::find_if_not(logits_, [](float logit) { return std::isfinite(logit); });
+  if (bad == logits_.end()) return Status();
+  return Failed(
+      "the logit of token {} is {} after {} tokens, which is not a finite number: the weights of the model are damaged "
+      "or overflow; fetch or convert the file again",
+      bad - logits_.begin(), *bad, history_.size());
+}
+
+Result<int32_t> Generator::Next(Sampler& sampler) {
+  Generator* const self = this;
+  PANDO_RETURN_IF_ERROR(Advance(engine_, {&self, 1}));
   if (!has_logits_) return InvalidArgument("there is nothing to go on from: a whole prompt comes first");
+  PANDO_RETURN_IF_ERROR(CheckLogits());
   if (with_fingerprint_) fingerprint_ = Fingerprint(logits_, fingerprint_);
   history_.push_back(sampler.Sample(logits_, history_));
   last_is_pending_ = true;

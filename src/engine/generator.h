@@ -46,8 +46,11 @@ class Generator {
   // returns false the rest is left out, and there is no token to pick before the next prompt.
   Status Prefill(std::span<const int32_t> tokens, const std::function<bool(size_t done)>& on_progress);
 
-  // Picks a token. It is computed, and seen by later ones, when the next is asked for.
+  // Picks a token. It is computed, and seen by later ones, when the next is asked for. Fails if a logit is not a finite
+  // number, which damaged weights cause.
   Result<int32_t> Next(Sampler& sampler);
+  // Computes the last picked tokens of several generators (or of none) in one batch, for Next of each.
+  static Status Advance(Engine& engine, std::span<Generator* const> generators);
   // Computes the last picked token without asking for another: for a sequence that goes on with a new prompt.
   Status Finish();
 
@@ -57,6 +60,10 @@ class Generator {
   const GeneratorTimes& times() const { return times_; }
 
  private:
+  // Of one batch that is not too long for a step.
+  static Status AdvanceStep(Engine& engine, std::span<Generator* const> generators);
+  Status CheckLogits() const;
+
   Engine& engine_;
   const int64_t sequence_;
   const bool with_fingerprint_;

@@ -11,20 +11,11 @@
 #include <span>
 #include <vector>
 
+#include "pando/generation.h"
 #include "pando/status.h"
 #include "src/base/random.h"
 
 namespace pando {
-
-struct SamplerOptions {
-  double temperature = 0.8;   // 0: always the likeliest token
-  int64_t top_k = 40;         // only the k likeliest; 0: all
-  double top_p = 0.95;        // only the likeliest that together reach p; 1: all
-  double min_p = 0.05;        // only those at least min_p times as likely as the likeliest; 0: all
-  double repeat_penalty = 1;  // logits of tokens among the last ones are divided by it (multiplied where negative)
-  int64_t repeat_last_n = 64;
-  uint64_t seed = 1;
-};
 
 Status ValidateSamplerOptions(const SamplerOptions& options);
 

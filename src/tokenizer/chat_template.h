@@ -15,16 +15,12 @@
 #include <string_view>
 #include <vector>
 
+#include "pando/chat_message.h"
 #include "pando/status.h"
 #include "src/tokenizer/chat_style.h"
 #include "src/tokenizer/tokenizer.h"
 
 namespace pando {
-
-struct ChatMessage {
-  std::string role;  // "system" (at most one, the first), "user" or "assistant"
-  std::string content;
-};
 
 // How the model writes the beginning and the end of a text. Empty: as the template's first model has it.
 struct ChatTokens {

@@ -9,6 +9,7 @@ import pathlib
 import random
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,14 @@ class ModelFileTest(FailureTest):
 
 class TextTest(FailureTest):
     """The tiny model says bytes that are no text."""
+
+    def test_weights_that_are_not_numbers(self):
+        whole = self.model.read_bytes()
+        for bad in (float("nan"), float("inf")):
+            self.model.write_bytes(whole[:-64] + struct.pack("<f", bad) + whole[-60:])  # in the last layer
+            for ranks in ("1", "2"):
+                done = run("generate", "-m", self.model, "-p", "Hello", "-n", "4", "--ranks", ranks)
+                self.expect_complaint(done, 1, "not a finite number", "weights")
 
     def test_what_is_printed_is_utf8(self):
         text = self.generate("-p", "a", "-n", "40", "--ignore-eos").decode("utf-8", "strict")

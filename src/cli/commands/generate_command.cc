@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -67,7 +68,7 @@ Result<GeneratePlan> MakePlan(const GenerateFlags& flags) {
   return GeneratePlan{std::move(model).value(), *sampling, *num_tokens};
 }
 
-Status WriteText(const std::string& piece) {
+Status WriteText(std::string_view piece) {
   const bool written = std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() && std::fflush(stdout) == 0;
   return written ? Status() : Failed("the text could not be written: {}", std::strerror(errno));
 }
@@ -101,17 +102,17 @@ Status RunFront(const GenerateFlags& flags, const GeneratePlan& plan, Engine& en
   if (!tokenizer.ok()) return tokenizer.status();
   Result<std::vector<int32_t>> prompt = PromptTokens(flags, *tokenizer, engine);
   if (!prompt.ok()) return prompt.status();
-  const GenerationRequest request = {.prompt = std::move(prompt).value(),
-                                     .sampling = plan.sampling,
-                                     .max_tokens = plan.num_tokens,
-                                     .context = plan.model.context,
-                                     .ignore_eos = flags.ignore_eos,
-                                     .show_special = flags.show_special,
-                                     .with_fingerprint = flags.json};
+  GenerationRequest request = {.prompt = std::move(prompt).value(),
+                               .options = {.sampling = plan.sampling,
+                                           .max_tokens = plan.num_tokens,
+                                           .context = plan.model.context,
+                                           .ignore_end = flags.ignore_eos,
+                                           .show_special = flags.show_special},
+                               .with_fingerprint = flags.json};
   const InterruptGuard interrupt;
-  Result<GenerationReport> report = Generate(engine, *tokenizer, request, interrupt, [&](const std::string& piece) {
-    return flags.json ? Status() : WriteText(piece);
-  });
+  Result<GenerationReport> report =
+      RunGeneration(engine, *tokenizer, std::move(request), interrupt,
+                    [&](std::string_view piece) { return flags.json ? Status() : WriteText(piece); });
   if (!report.ok()) return report.status();
   return Show(flags, std::move(report).value());
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "src/base/errors.h"
@@ -46,14 +47,13 @@ Result<GenerationReport> Answer(const ModelDemo& demo, const std::shared_ptr<con
     Result<std::vector<int32_t>> prompt =
         ChatPrompt(*tokenizer, "", "", fmt::format("{}\n\nQuestion: {}", document, demo.question));
     if (!prompt.ok()) return prompt.status();
-    const GenerationRequest request = {.prompt = std::move(prompt).value(),
-                                       .sampling = {.temperature = 0},
-                                       .max_tokens = kMaxAnswer,
-                                       .with_fingerprint = true};
+    GenerationRequest request = {.prompt = std::move(prompt).value(),
+                                 .options = {.sampling = {.temperature = 0}, .max_tokens = kMaxAnswer},
+                                 .with_fingerprint = true};
     fmt::print("Answer on {} rank{}: ", num_ranks, num_ranks == 1 ? "" : "s");
     std::fflush(stdout);
     const InterruptGuard interrupt;
-    report = Generate(engine, *tokenizer, request, interrupt, [](const std::string& piece) {
+    report = RunGeneration(engine, *tokenizer, std::move(request), interrupt, [](std::string_view piece) {
       fmt::print("{}", piece);
       std::fflush(stdout);
       return Status();

@@ -1,7 +1,7 @@
-// Command: what the front tells the workers, as words in a message. Most commands, a decode step among them, are one
-// broadcast of one small size; longer ones are followed by their rest.
-#ifndef PANDO_SRC_ENGINE_COMMAND_H_
-#define PANDO_SRC_ENGINE_COMMAND_H_
+// Instruction: what the front tells the workers, as words in a message. Most instructions, a decode step among them,
+// are one broadcast of one small size; longer ones are followed by their rest.
+#ifndef PANDO_SRC_ENGINE_INSTRUCTION_H_
+#define PANDO_SRC_ENGINE_INSTRUCTION_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace pando {
 
-enum class CommandKind : int64_t {
+enum class InstructionKind : int64_t {
   kStop,
   kKeepAlive,
   kAddSequence,
@@ -29,19 +29,19 @@ enum class CommandKind : int64_t {
   kFigures,
 };
 
-class Command {
+class Instruction {
  public:
-  void Begin(CommandKind kind);
+  void Begin(InstructionKind kind);
   void Add(int64_t word) { words_.push_back(word); }
   void AddText(std::string_view text);
 
-  CommandKind kind() const { return static_cast<CommandKind>(words_.front()); }
+  InstructionKind kind() const { return static_cast<InstructionKind>(words_.front()); }
 
-  // From rank 0 to all others, whose command it becomes.
+  // From rank 0 to all others, whose instruction it becomes.
   Status Broadcast(Transport& transport);
 
  private:
-  friend class CommandReader;
+  friend class InstructionReader;
   // The kind, then what was added.
   std::vector<int64_t> words_;
   // The number of words, then the first of them: what is sent at once.
@@ -49,17 +49,17 @@ class Command {
 };
 
 // Reads in the order of adding. What the front wrote is read by the same program: a word too few is our own bug.
-class CommandReader {
+class InstructionReader {
  public:
-  explicit CommandReader(const Command& command) : command_(command) {}
+  explicit InstructionReader(const Instruction& instruction) : instruction_(instruction) {}
   int64_t Next();
   std::string NextText();
 
  private:
-  const Command& command_;
+  const Instruction& instruction_;
   size_t next_ = 1;
 };
 
 }  // namespace pando
 
-#endif  // PANDO_SRC_ENGINE_COMMAND_H_
+#endif  // PANDO_SRC_ENGINE_INSTRUCTION_H_

@@ -1,4 +1,4 @@
-#include "src/engine/command.h"
+#include "src/engine/instruction.h"
 
 #include <algorithm>
 #include <span>
@@ -13,17 +13,17 @@ constexpr size_t kMessageWords = 64;
 
 }  // namespace
 
-void Command::Begin(CommandKind kind) {
+void Instruction::Begin(InstructionKind kind) {
   words_.clear();
   words_.push_back(static_cast<int64_t>(kind));
 }
 
-void Command::AddText(std::string_view text) {
+void Instruction::AddText(std::string_view text) {
   Add(static_cast<int64_t>(text.size()));
   for (const char letter : text) Add(letter);
 }
 
-Status Command::Broadcast(Transport& transport) {
+Status Instruction::Broadcast(Transport& transport) {
   if (transport.size() == 1) return Status();
   message_.resize(kMessageWords);
   constexpr size_t kInMessage = kMessageWords - 1;
@@ -38,12 +38,12 @@ Status Command::Broadcast(Transport& transport) {
   return transport.Broadcast(0, std::as_writable_bytes(std::span(words_).subspan(kInMessage)));
 }
 
-int64_t CommandReader::Next() {
-  PANDO_CHECK(next_ < command_.words_.size());
-  return command_.words_[next_++];
+int64_t InstructionReader::Next() {
+  PANDO_CHECK(next_ < instruction_.words_.size());
+  return instruction_.words_[next_++];
 }
 
-std::string CommandReader::NextText() {
+std::string InstructionReader::NextText() {
   std::string text(static_cast<size_t>(Next()), '\0');
   for (char& letter : text) letter = static_cast<char>(Next());
   return text;
