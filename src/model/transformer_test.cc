@@ -220,11 +220,11 @@ TEST(TransformerTest, AWindowTakesTheMemoryOfItsTokens) {
 }
 
 TEST(TransformerTest, StepsAreShorterWhereManyRanksShareAMachine) {
-  struct Case {
+  struct StepCase {
     int64_t num_ranks;
     int64_t step_tokens;
   };
-  for (const Case& one : {Case{1, 512}, Case{4, 512}, Case{5, 409}, Case{8, 256}}) {
+  for (const StepCase& one : {StepCase{1, 512}, StepCase{4, 512}, StepCase{5, 409}, StepCase{8, 256}}) {
     const Status status = RunInProcess(one.num_ranks, {}, [&](Communicator& communicator) {
       const auto transformer = Transformer::Create(communicator, Models()[0].model, {.num_threads = 1});
       if (!transformer.ok()) return transformer.status();
