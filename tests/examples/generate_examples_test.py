@@ -1,6 +1,6 @@
-"""The generate example prints the same text on one rank, on ranks as threads and under mpirun.
+"""The generate examples, in C++ and C, print the same text on one rank, on ranks as threads and under mpirun.
 
-    generate_examples_test.py GENERATE LAUNCHER
+    generate_examples_test.py GENERATE GENERATE_IN_C LAUNCHER
 
 LAUNCHER may be empty: then nothing is run under mpirun.
 """
@@ -18,6 +18,7 @@ import mpirun  # pylint: disable=wrong-import-position
 import tiny_gguf  # pylint: disable=wrong-import-position
 
 GENERATE = ""
+GENERATE_IN_C = ""
 LAUNCHER = ""
 
 
@@ -45,20 +46,26 @@ class GenerateExamplesTest(unittest.TestCase):
         for ranks in ["1", "2", "4"]:
             self.assertEqual(self.text(self.generate(ranks)), one, ranks)
 
+    def test_same_text_in_c(self):
+        one = self.text(self.generate())
+        for arguments in [[], ["3"]]:
+            self.assertEqual(self.text(run([GENERATE_IN_C, str(self.model), "Once upon a time", *arguments])), one)
+
     def test_same_text_under_mpirun(self):
         if not LAUNCHER or not shutil.which(LAUNCHER) or not mpirun.is_openmpi(LAUNCHER):
             self.skipTest("there is no OpenMPI")
         one = self.text(self.generate())
-        for ranks in [1, 2]:
-            line, environment = mpirun.command(LAUNCHER, ranks, [GENERATE, str(self.model), "Once upon a time"])
-            self.assertEqual(self.text(run(line, environment)), one, ranks)
+        for program, ranks in [(GENERATE, 1), (GENERATE, 2), (GENERATE_IN_C, 2)]:
+            line, environment = mpirun.command(LAUNCHER, ranks, [program, str(self.model), "Once upon a time"])
+            self.assertEqual(self.text(run(line, environment)), one, (program, ranks))
 
     def test_says_what_is_wrong(self):
-        for ended in [self.generate("0"), self.generate("65"), run([GENERATE, "/no/such.gguf", "x"]), run([GENERATE])]:
+        for ended in [self.generate("0"), self.generate("65"), run([GENERATE, "/no/such.gguf", "x"]), run([GENERATE]),
+                      run([GENERATE_IN_C, "/no/such.gguf", "x"]), run([GENERATE_IN_C])]:
             self.assertEqual((ended.returncode, ended.stdout), (1, b""))
-            self.assertRegex(ended.stderr, rb"\Agenerate: .+\n\Z")
+            self.assertRegex(ended.stderr, rb"\Agenerate(_in_c)?: .+\n\Z")
 
 
 if __name__ == "__main__":
-    GENERATE, LAUNCHER = sys.argv[1:3]
+    GENERATE, GENERATE_IN_C, LAUNCHER = sys.argv[1:4]
     unittest.main(argv=sys.argv[:1], verbosity=2)

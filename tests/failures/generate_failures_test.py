@@ -90,8 +90,12 @@ class ModelFileTest(FailureTest):
             done = run("generate", "-m", broken, "-p", "ab", "-n", "2", "--ranks", "2")
             outcomes.add(done.returncode)
             if done.returncode != 0:
-                self.expect_complaint(done, 2)
-        self.assertEqual(outcomes, {0, 2})
+                # Damaged weights may give logits that are not finite, which is known only when they are computed.
+                if done.returncode == 1:
+                    self.expect_complaint(done, 1, "not a finite number")
+                else:
+                    self.expect_complaint(done, 2)
+        self.assertEqual(outcomes, {0, 1, 2})
 
     def test_of_another_kind(self):
         self.refused("-p", "a", model=tiny_gguf.write(self.folder / "x.gguf", **{"general.architecture": "rwkv6"}),
