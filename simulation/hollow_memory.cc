@@ -1,6 +1,7 @@
 #include "simulation/hollow_memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ int BlockFile() {
 // Where every hollow buffer begins:
 //
 //    | block | block | block | ...            addresses without memory            |
-//    0                       mapped_bytes                              kGroundBytes
+//    0                       mapped_bytes                                     bytes
 class Ground {
  public:
   static Ground& Get() {
@@ -40,16 +41,17 @@ class Ground {
   }
 
   std::byte* begin() const { return begin_; }
+  size_t bytes() const { return bytes_; }
 
   bool Contains(const void* address) const {
     const auto* byte = static_cast<const std::byte*>(address);
-    return begin_ != nullptr && byte >= begin_ && byte < begin_ + kGroundBytes;
+    return begin_ != nullptr && byte >= begin_ && byte < begin_ + bytes_;
   }
 
   // Makes the first `bytes` of it a buffer.
   bool Cover(size_t bytes) {
-    if (begin_ == nullptr || bytes > kGroundBytes) return false;
-    while (mapped_bytes_ < std::min(bytes, kMostMapped)) {
+    if (begin_ == nullptr || bytes > bytes_) return false;
+    while (mapped_bytes_ < std::min({bytes, kMostMapped, bytes_})) {
       void* mapped =
           mmap(begin_ + mapped_bytes_, kBlockBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, BlockFile(), 0);
       if (mapped == MAP_FAILED) return false;
@@ -59,16 +61,35 @@ class Ground {
   }
 
  private:
+  // As much as there is, up to kGroundBytes. A process whose addresses are limited (ulimit -v) keeps half of what is
+  // left for everything else.
   Ground() {
-    void* mapped = mmap(nullptr, kGroundBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped != MAP_FAILED) begin_ = static_cast<std::byte*>(mapped);
+    for (size_t bytes = kGroundBytes; begin_ == nullptr && bytes >= kBlockBytes; bytes /= 2) Reserve(bytes);
+    if (begin_ == nullptr || bytes_ == kGroundBytes) return;
+    bytes_ /= 2;
+    munmap(begin_ + bytes_, bytes_);
+  }
+
+  void Reserve(size_t bytes) {
+    void* mapped = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) return;
+    begin_ = static_cast<std::byte*>(mapped);
+    bytes_ = bytes;
   }
 
   std::byte* begin_ = nullptr;
+  size_t bytes_ = 0;
   size_t mapped_bytes_ = 0;
 };
 
 Status Refused(std::string_view purpose, size_t bytes) {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    return OutOfMemory(
+        "simulating {} of {} takes addresses, though no memory, and this process may have only {} of addresses: raise "
+        "the limit (ulimit -v unlimited), or simulate a smaller context or batch, or fewer ranks",
+        purpose, FormatBytes(bytes), FormatBytes(limit.rlim_cur));
+  }
   return OutOfMemory("simulating {} of {} is not possible here: simulate a smaller context or batch, or fewer ranks",
                      purpose, FormatBytes(bytes));
 }

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "src/attention/rebalance.h"
-#include "src/attention/sharded_snapshot.h"
 #include "src/base/clock.h"
 #include "src/base/errors.h"
 #include "src/ranks/rank_access.h"
@@ -295,8 +294,12 @@ Status RankAttention::Rebalance(std::span<const double> rank_weights) {
   return Status();
 }
 
-Status RankAttention::Save(const std::string& prefix) { return SaveShards(*state_.transport, cache_, prefix); }
+Status RankAttention::Save(const std::string& prefix, std::optional<uint64_t> id) {
+  return SaveShards(*state_.transport, cache_, prefix, id);
+}
 
-Status RankAttention::Load(const std::string& prefix) { return LoadShards(*state_.transport, prefix, cache_); }
+Status RankAttention::Load(const std::string& prefix, const std::optional<ExpectedSnapshot>& expected) {
+  return LoadShards(*state_.transport, prefix, cache_, expected);
+}
 
 }  // namespace pando

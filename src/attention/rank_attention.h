@@ -18,6 +18,7 @@
 #include "src/attention/row_results.h"
 #include "src/attention/schedule_merge.h"
 #include "src/attention/shard_attention.h"
+#include "src/attention/sharded_snapshot.h"
 #include "src/base/aligned_buffer.h"
 #include "src/base/thread_pool.h"
 #include "src/kv_cache/kv_cache.h"
@@ -54,8 +55,9 @@ class RankAttention {
                          const TokenVectors& mine, std::span<float> output);
   Status SetStrategy(std::string_view name);
   Status Rebalance(std::span<const double> rank_weights);
-  Status Save(const std::string& prefix);
-  Status Load(const std::string& prefix);
+  // SaveShards and LoadShards (sharded_snapshot.h).
+  Status Save(const std::string& prefix, std::optional<uint64_t> id = std::nullopt);
+  Status Load(const std::string& prefix, const std::optional<ExpectedSnapshot>& expected = std::nullopt);
 
  private:
   RankAttention(Communicator& communicator, const AttentionOptions& options, Strategy strategy,

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "src/base/errors.h"
+#include "src/base/file.h"
 #include "src/kv_cache/snapshot.h"
 #include "src/ranks/agreement.h"
 
@@ -45,6 +46,28 @@ Result<uint64_t> NewSnapshotId(Transport& transport) {
   return id;
 }
 
+Status CheckExpected(const KvCache& cache, const std::string& prefix, const ExpectedSnapshot& expected) {
+  if (!cache.HasSequence(expected.sequence)) {
+    return InvalidArgument("the snapshot '{}' has no sequence {}", prefix, expected.sequence);
+  }
+  for (int64_t layer = 0; layer < cache.options().num_layers; ++layer) {
+    if (const int64_t num_tokens = cache.num_tokens(layer, expected.sequence); num_tokens != expected.num_tokens) {
+      return InvalidArgument("sequence {} of the snapshot '{}' has {} tokens in layer {}: it must have {}",
+                             expected.sequence, prefix, num_tokens, layer, expected.num_tokens);
+    }
+  }
+  return Status();
+}
+
+Result<KvCache> RestoreExpected(const KvCacheOptions& options, const std::string& prefix,
+                                const std::optional<ExpectedSnapshot>& expected) {
+  PANDO_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindSnapshot(prefix));
+  const std::optional<uint64_t> id = expected.has_value() ? std::optional(expected->id) : std::nullopt;
+  Result<KvCache> restored = RestoreSnapshot(options, paths, id);
+  if (restored.ok() && expected.has_value()) PANDO_RETURN_IF_ERROR(CheckExpected(*restored, prefix, *expected));
+  return restored;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> FindSnapshot(const std::string& prefix) {
@@ -71,9 +94,10 @@ Result<std::vector<std::string>> FindSnapshot(const std::string& prefix) {
   return paths;
 }
 
-Status SaveShards(Transport& transport, const KvCache& cache, const std::string& prefix) {
-  const Result<uint64_t> id = NewSnapshotId(transport);
-  if (!id.ok()) return id.status();
+Status SaveShards(Transport& transport, const KvCache& cache, const std::string& prefix, std::optional<uint64_t> id) {
+  if (!id.has_value()) {
+    PANDO_ASSIGN_OR_RETURN(id, NewSnapshotId(transport));
+  }
   const SnapshotPart part{*id, transport.rank(), transport.size()};
   const std::string path = PathOf(prefix, transport.rank(), transport.size());
   // Under another name until all ranks have theirs: a disk that is full for one leaves no part of a snapshot, and the
@@ -87,12 +111,13 @@ Status SaveShards(Transport& transport, const KvCache& cache, const std::string&
     return status;
   }
   std::filesystem::rename(written, path, error);
-  return Agree(transport, error ? Failed("{} cannot be renamed to {}: {}", written, path, error.message()) : Status());
+  return Agree(transport,
+               error ? Failed("{} cannot be renamed to {}: {}", written, path, error.message()) : SyncFolderOf(path));
 }
 
-Status LoadShards(Transport& transport, const std::string& prefix, KvCache& cache) {
-  const Result<std::vector<std::string>> paths = FindSnapshot(prefix);
-  Result<KvCache> restored = paths.ok() ? RestoreSnapshot(cache.options(), *paths) : Result<KvCache>(paths.status());
+Status LoadShards(Transport& transport, const std::string& prefix, KvCache& cache,
+                  const std::optional<ExpectedSnapshot>& expected) {
+  Result<KvCache> restored = RestoreExpected(cache.options(), prefix, expected);
   if (Status status = Agree(transport, restored.status()); !status.ok()) return status;
   cache = std::move(restored).value();
   return Status();

@@ -3,6 +3,8 @@
 #ifndef PANDO_SRC_ATTENTION_SHARDED_SNAPSHOT_H_
 #define PANDO_SRC_ATTENTION_SHARDED_SNAPSHOT_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,11 +14,20 @@
 
 namespace pando {
 
-// All ranks call them with the same prefix, and get the same answer: a failure of one is a failure of all. A save that
-// fails leaves no files of its own, and those of an earlier one.
-Status SaveShards(Transport& transport, const KvCache& cache, const std::string& prefix);
+// What a snapshot must be to be loaded.
+struct ExpectedSnapshot {
+  uint64_t id = 0;
+  int64_t sequence = 0;
+  int64_t num_tokens = 0;  // of the sequence, in every layer
+};
+
+// All ranks call them with the same arguments, and get the same answer: a failure of one is a failure of all. A save
+// that fails leaves no files of its own, and those of an earlier one. Without an id there is a new random one.
+Status SaveShards(Transport& transport, const KvCache& cache, const std::string& prefix,
+                  std::optional<uint64_t> id = std::nullopt);
 // Replaces `cache`, which has the same shape; on failure it is as before, on all ranks.
-Status LoadShards(Transport& transport, const std::string& prefix, KvCache& cache);
+Status LoadShards(Transport& transport, const std::string& prefix, KvCache& cache,
+                  const std::optional<ExpectedSnapshot>& expected = std::nullopt);
 
 // The files of the one snapshot that has this prefix, in the order of ranks. Where there is none, or files of several
 // that were written by different numbers of ranks, a Status that says so.

@@ -1,6 +1,7 @@
 #include "src/base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +20,21 @@ Status SystemError(const std::string& path, const char* what) {
   return Failed("{}: {}: {}", path, what, std::strerror(errno));
 }
 
-// The name of a file is durable when its folder is.
+// A new file that is locked; -1 if it could not be created. Someone who looks for leftovers may remove it before it is
+// locked: then there is another try.
+FileDescriptor CreateLocked(const std::string& path) {
+  while (true) {
+    FileDescriptor descriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (descriptor.get() < 0) return descriptor;
+    while (flock(descriptor.get(), LOCK_EX) != 0 && errno == EINTR) {
+    }
+    struct stat info {};
+    if (fstat(descriptor.get(), &info) != 0 || info.st_nlink > 0) return descriptor;
+  }
+}
+
+}  // namespace
+
 Status SyncFolderOf(const std::string& path) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   const std::string folder = parent.empty() ? std::string(".") : parent.string();
@@ -28,7 +43,10 @@ Status SyncFolderOf(const std::string& path) {
   return Status();
 }
 
-}  // namespace
+bool IsLeftover(const std::string& path) {
+  const FileDescriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return descriptor.get() >= 0 && flock(descriptor.get(), LOCK_EX | LOCK_NB) == 0;
+}
 
 FileDescriptor::~FileDescriptor() {
   if (descriptor_ >= 0) close(descriptor_);
@@ -63,10 +81,16 @@ Result<NewFile> NewFile::Create(const std::string& path) {
   static std::atomic<uint64_t> counter = 0;
   while (true) {
     std::string temporary_path = fmt::format("{}.partial-{}-{}", path, getpid(), counter.fetch_add(1));
-    FileDescriptor descriptor(open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    FileDescriptor descriptor = CreateLocked(temporary_path);
     if (descriptor.get() >= 0) return NewFile(path, std::move(temporary_path), std::move(descriptor));
     if (errno != EEXIST) return SystemError(path, "cannot create");
   }
+}
+
+Result<NewFile> NewFile::Create(const std::string& path, const std::string& temporary_path) {
+  FileDescriptor descriptor = CreateLocked(temporary_path);
+  if (descriptor.get() < 0) return SystemError(path, "cannot create");
+  return NewFile(path, temporary_path, std::move(descriptor));
 }
 
 NewFile::~NewFile() {

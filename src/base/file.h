@@ -60,9 +60,12 @@ class InputFile {
   uint64_t size_;
 };
 
+// While it is open its temporary file is locked (flock): IsLeftover tells it from one whose process was killed.
 class NewFile {
  public:
   static Result<NewFile> Create(const std::string& path);
+  // The same under a temporary name that the caller chooses; it must be in the same folder and not be there yet.
+  static Result<NewFile> Create(const std::string& path, const std::string& temporary_path);
   NewFile(NewFile&& other) noexcept
       : path_(std::move(other.path_)),
         temporary_path_(std::exchange(other.temporary_path_, {})),
@@ -84,6 +87,12 @@ class NewFile {
   std::string temporary_path_;  // empty once committed
   FileDescriptor descriptor_;
 };
+
+// Whether `path` is a temporary file that no NewFile has open. False if the file system has no locks.
+bool IsLeftover(const std::string& path);
+
+// Makes the names in the folder of `path` durable.
+Status SyncFolderOf(const std::string& path);
 
 }  // namespace pando
 

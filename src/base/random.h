@@ -20,6 +20,9 @@ class Random {
     return z ^ (z >> 31);
   }
 
+  // Where the stream is: Random(other.state()) goes on as `other` would.
+  uint64_t state() const { return state_; }
+
   // Uniform in [0, 1).
   double Uniform() { return static_cast<double>(NextBits() >> 11) * 0x1p-53; }
 

@@ -90,7 +90,8 @@ std::vector<Entry> AddAllCommands(CLI::App& program) {
 }
 
 int ExitCode(const Status& status) {
-  if (status.ok()) return kExitOk;
+  // What there was until then has been written.
+  if (status.ok()) return WasInterrupted() ? kExitInterrupted : kExitOk;
   if (status.code() == StatusCode::kFailed && WasInterrupted()) return Complain(status.message(), kExitInterrupted);
   return ComplainAbout(status);
 }

@@ -137,7 +137,7 @@ Status RunModel(const ModelPlan& plan, const RankPlan& ranks, const Result<std::
     // A machine may lack the file that the others have.
     if (Status status = Agree(TransportOf(communicator), model.status()); !status.ok()) return status;
     // A Ctrl-C is the front's matter, which tells its workers when to end.
-    std::optional<InterruptGuard> patience;
+    std::optional<WorkerPatience> patience;
     if (ranks.with_mpi && communicator.rank() != 0) patience.emplace();
     return Engine::Run(communicator, *model, plan.transformer, front);
   });

@@ -173,7 +173,7 @@ Result<DecodeOutcome> ChatSession::Answer(const ChatCallbacks& callbacks) {
 Result<ChatState> ChatSession::Freeze() {
   if (Status status = generator_->Finish(); !status.ok()) return status;
   const std::span<const int32_t> history = generator_->history();
-  return ChatState{messages_, {history.begin(), history.end()}, *sequence_};
+  return ChatState{messages_, {history.begin(), history.end()}, *sequence_, sampler_.random_state()};
 }
 
 Status ChatSession::Thaw(ChatState state) {
@@ -187,6 +187,7 @@ Status ChatSession::Thaw(ChatState state) {
   if (generator_.has_value()) past_times_ = Sum(past_times_, generator_->times());
   messages_ = std::move(state.messages);
   sequence_ = state.sequence;
+  sampler_.set_random_state(state.random_state);
   generator_.emplace(engine_, *sequence_, /*with_fingerprint=*/false, std::move(state.tokens));
   return Status();
 }

@@ -63,6 +63,7 @@ struct ChatState {
   std::vector<ChatMessage> messages;
   std::vector<int32_t> tokens;  // of `sequence`, all in the cache
   int64_t sequence = 0;
+  uint64_t random_state = 0;  // of the sampler
 };
 
 class ChatSession {

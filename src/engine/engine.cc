@@ -1,8 +1,10 @@
 #include "src/engine/engine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "src/base/check.h"
+#include "src/base/checksum.h"
 #include "src/base/errors.h"
 #include "src/engine/step_instruction.h"
 #include "src/ranks/agreement.h"
@@ -65,13 +67,14 @@ Status Engine::Execute(std::span<float> logits) {
     case InstructionKind::kSetStrategy:
       return attention.SetStrategy(reader.NextText());
     case InstructionKind::kSave:
-      return attention.Save(reader.NextText());
+      return ExecuteSave(reader);
     case InstructionKind::kLoad:
-      return attention.Load(reader.NextText());
+      return ExecuteLoad(reader);
     case InstructionKind::kFigures:
       return ExecuteFigures();
   }
-  return Failed("the front sent a instruction that is not known, number {}", static_cast<int64_t>(instruction_.kind()));
+  return Failed("the front sent an instruction that is not known, number {}",
+                static_cast<int64_t>(instruction_.kind()));
 }
 
 // ---- Steps
@@ -175,16 +178,59 @@ Status Engine::SetStrategy(std::string_view strategy) {
   return Order();
 }
 
-Status Engine::Save(const std::string& prefix) {
+// ---- Files
+
+Status Engine::Save(const std::string& prefix, std::optional<uint64_t> id) {
   instruction_.Begin(InstructionKind::kSave);
   instruction_.AddText(prefix);
+  instruction_.Add(id.has_value() ? 1 : 0);
+  if (id.has_value()) instruction_.Add(static_cast<int64_t>(*id));
   return Order();
 }
 
-Status Engine::Load(const std::string& prefix) {
+Status Engine::ExecuteSave(InstructionReader& reader) {
+  const std::string prefix = reader.NextText();
+  const bool has_id = reader.Next() != 0;
+  return transformer_.attention().Save(prefix,
+                                       has_id ? std::optional(static_cast<uint64_t>(reader.Next())) : std::nullopt);
+}
+
+Status Engine::Load(const std::string& prefix, const std::optional<ExpectedSnapshot>& expected) {
   instruction_.Begin(InstructionKind::kLoad);
   instruction_.AddText(prefix);
+  instruction_.Add(expected.has_value() ? 1 : 0);
+  if (expected.has_value()) {
+    instruction_.Add(static_cast<int64_t>(expected->id));
+    instruction_.Add(expected->sequence);
+    instruction_.Add(expected->num_tokens);
+  }
   return Order();
+}
+
+Status Engine::ExecuteLoad(InstructionReader& reader) {
+  const std::string prefix = reader.NextText();
+  if (reader.Next() == 0) return transformer_.attention().Load(prefix);
+  ExpectedSnapshot expected;
+  expected.id = static_cast<uint64_t>(reader.Next());
+  expected.sequence = reader.Next();
+  expected.num_tokens = reader.Next();
+  return transformer_.attention().Load(prefix, expected);
+}
+
+Result<uint64_t> Engine::ModelHash() {
+  if (model_hash_.has_value()) return *model_hash_;
+  // In pieces, between which the workers hear that the front is alive.
+  constexpr size_t kPieceBytes = size_t{64} << 20;
+  std::vector<uint64_t> hashes;
+  for (std::span<const std::byte> rest : model().file().parts()) {
+    hashes.push_back(rest.size());
+    for (; !rest.empty(); rest = rest.subspan(std::min(kPieceBytes, rest.size()))) {
+      hashes.push_back(Checksum(rest.first(std::min(kPieceBytes, rest.size()))));
+      PANDO_RETURN_IF_ERROR(KeepAlive());
+    }
+  }
+  model_hash_ = Checksum(std::as_bytes(std::span(hashes)));
+  return *model_hash_;
 }
 
 // ---- Reports

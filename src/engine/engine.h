@@ -19,12 +19,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "pando/communicator.h"
 #include "pando/status.h"
+#include "src/attention/sharded_snapshot.h"
 #include "src/engine/instruction.h"
 #include "src/model/model.h"
 #include "src/model/transformer.h"
@@ -62,9 +64,14 @@ class Engine {
   Status Logits(std::span<const size_t> wanted, std::span<float> logits);
 
   Status SetStrategy(std::string_view strategy);
-  // The cache of all sequences, to and from files PREFIX.RANK-of-RANKS (pando/attention.h).
-  Status Save(const std::string& prefix);
-  Status Load(const std::string& prefix);
+  // The cache of all sequences, to and from files PREFIX.RANK-of-RANKS (src/attention/sharded_snapshot.h). The files
+  // carry the id, or a random one. If they are not what is expected, Load replaces nothing.
+  Status Save(const std::string& prefix, std::optional<uint64_t> id = std::nullopt);
+  Status Load(const std::string& prefix, const std::optional<ExpectedSnapshot>& expected = std::nullopt);
+  // A hash of every byte of the model's files: metadata, tensor infos and weights. The first call reads them all, at
+  // the speed of the memory or the disk, and keeps the workers waiting in the meantime; the others cost nothing. It
+  // finds accidents and other weights, not forgeries.
+  Result<uint64_t> ModelHash();
 
   // By rank.
   Result<std::vector<RankFigures>> TakeFigures();
@@ -84,6 +91,8 @@ class Engine {
   Status Execute(std::span<float> logits);
   Status ExecuteFork(int64_t parent);
   Status ExecuteStep(InstructionReader& reader, std::span<float> logits);
+  Status ExecuteSave(InstructionReader& reader);
+  Status ExecuteLoad(InstructionReader& reader);
   Status ExecuteFigures();
   Status Serve();
   Status CheckLogits(std::span<const size_t> wanted, std::span<const float> logits) const;
@@ -92,6 +101,7 @@ class Engine {
   Transformer& transformer_;
   Instruction instruction_;
   Status broken_;  // what made this rank lose step with the others
+  std::optional<uint64_t> model_hash_;
   int64_t made_sequence_ = -1;
   std::vector<RankFigures> figures_;
   // Scratch of reading a step.

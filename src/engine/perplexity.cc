@@ -50,6 +50,7 @@ class Measurement {
       if (!is_complete.ok()) return is_complete.status();
       if (!*is_complete) break;
       Count();
+      if (is_stopped_) break;
     }
     result_.seconds = NowSeconds() - start;
     return result_;
@@ -76,6 +77,7 @@ class Measurement {
       result_.tokens_computed += static_cast<int64_t>(count);
       go_on = !observer_ || observer_({result_.tokens_computed, tokens_in_all_, result_.sum});
     }
+    is_stopped_ = !go_on;
     if (Status status = engine_.RemoveSequence(*sequence); !status.ok()) return status;
     return go_on || losses_.size() == window_tokens_.size() - 1 - window.first;
   }
@@ -113,6 +115,7 @@ class Measurement {
   ThreadPool pool_;
   int64_t tokens_in_all_ = 0;
   PerplexityResult result_;
+  bool is_stopped_ = false;  // by the observer, perhaps after the last step of a window
   // Of the current window.
   std::vector<int32_t> window_tokens_;
   std::vector<double> losses_;

@@ -146,6 +146,15 @@ TEST(PerplexityTest, FingerprintIsOfAllWindows) {
   }
 }
 
+TEST(PerplexityTest, EndsWhenToldToAlsoIfAWindowIsOneStep) {
+  const std::vector<int32_t> tokens = RandomPrompt(90, kVocabulary, 5);
+  const Result<PerplexityResult> result =
+      Measure({.max_tokens = 32}, tokens, {.window = 30}, [](const PerplexityProgress&) { return false; });
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->num_windows, 1);
+  EXPECT_EQ(result->tokens_computed, 30);
+}
+
 TEST(PerplexityTest, EndsAfterACompleteWindowWhenToldTo) {
   const std::vector<int32_t> tokens = RandomPrompt(90, kVocabulary, 5);
   const PerplexityResult first = Measure({}, tokens, {.window = 30, .max_windows = 1}).value();

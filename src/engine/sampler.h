@@ -27,6 +27,10 @@ class Sampler {
   // comes first.
   int32_t Sample(std::span<const float> logits, std::span<const int32_t> history);
 
+  // Where its stream of random numbers is, and back: with equal options it then goes on as the other sampler would.
+  uint64_t random_state() const { return random_.state(); }
+  void set_random_state(uint64_t state) { random_ = Random(state); }
+
  private:
   struct Candidate {
     float logit;

@@ -43,26 +43,29 @@ Result<GgufFile> GgufFile::Open(const std::string& path) {
   std::vector<MappedFile> files;
   files.push_back(std::move(*first));
   PANDO_RETURN_IF_ERROR(OpenOtherParts(contents, files));
-  uint64_t file_bytes = 0;
-  for (const MappedFile& file : files) file_bytes += file.bytes().size();
-  return GgufFile(path, std::move(contents), std::move(files), file_bytes);
+  std::vector<std::span<const std::byte>> parts;
+  for (const MappedFile& file : files) parts.push_back(file.bytes());
+  return GgufFile(path, std::move(contents), std::move(files), std::move(parts));
 }
 
 Result<GgufFile> GgufFile::FromBytes(std::span<const std::byte> bytes, const std::string& name) {
   Result<GgufContents> contents = ParseGguf(bytes, name);
   if (!contents.ok()) return contents.status();
-  PANDO_ASSIGN_OR_RETURN(SplitInfo split, SplitInfoOf(*contents, name));
+  PANDO_ASSIGN_OR_RETURN(const SplitInfo split, SplitInfoOf(*contents, name));
   if (split.num_parts > 1) return InvalidArgument("{}: part of a split model, which is opened by its path", name);
-  return GgufFile(name, std::move(*contents), {}, bytes.size());
+  return GgufFile(name, std::move(*contents), {}, {bytes});
 }
 
-GgufFile::GgufFile(std::string path, GgufContents contents, std::vector<MappedFile> files, uint64_t file_bytes)
+GgufFile::GgufFile(std::string path, GgufContents contents, std::vector<MappedFile> files,
+                   std::vector<std::span<const std::byte>> parts)
     : path_(std::move(path)),
       contents_(std::move(contents)),
       files_(std::move(files)),
-      file_bytes_(file_bytes),
+      parts_(std::move(parts)),
       metadata_by_name_(OrderByName(metadata())),
-      tensors_by_name_(OrderByName(tensors())) {}
+      tensors_by_name_(OrderByName(tensors())) {
+  for (const std::span<const std::byte> part : parts_) file_bytes_ += part.size();
+}
 
 const GgufTensor* GgufFile::FindTensor(std::string_view name) const {
   return FindByName(tensors(), tensors_by_name_, name,

@@ -36,6 +36,7 @@ class GgufFile {
   uint32_t version() const { return contents_.version; }
   uint64_t file_bytes() const { return file_bytes_; }  // of all parts
   size_t num_files() const { return files_.empty() ? 1 : files_.size(); }
+  std::span<const std::span<const std::byte>> parts() const { return parts_; }  // the bytes of every file
 
   std::span<const GgufTensor> tensors() const { return contents_.tensors; }
   const GgufTensor* FindTensor(std::string_view name) const;  // nullptr if there is none
@@ -62,12 +63,15 @@ class GgufFile {
   Result<std::string_view> GetStringOr(std::string_view key, std::string_view otherwise) const;
 
  private:
-  GgufFile(std::string path, GgufContents contents, std::vector<MappedFile> files, uint64_t file_bytes);
+  // `parts` are the bytes of `files`, or the caller's.
+  GgufFile(std::string path, GgufContents contents, std::vector<MappedFile> files,
+           std::vector<std::span<const std::byte>> parts);
 
   std::string path_;
   GgufContents contents_;
   std::vector<MappedFile> files_;  // empty if the bytes are the caller's
-  uint64_t file_bytes_;
+  std::vector<std::span<const std::byte>> parts_;
+  uint64_t file_bytes_ = 0;
   std::vector<size_t> metadata_by_name_;
   std::vector<size_t> tensors_by_name_;
 };

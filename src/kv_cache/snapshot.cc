@@ -147,11 +147,16 @@ Status WriteSnapshot(const KvCache& cache, const std::string& path, const Snapsh
   return status;
 }
 
-Result<KvCache> RestoreSnapshot(const KvCacheOptions& options, std::span<const std::string> paths) {
+Result<KvCache> RestoreSnapshot(const KvCacheOptions& options, std::span<const std::string> paths,
+                                std::optional<uint64_t> id) {
   // An empty cache checks the options.
   if (Result<KvCache> empty = KvCache::Create(options); !empty.ok()) return empty.status();
   Result<std::vector<SnapshotFile>> files = OpenAll(paths, options);
   if (!files.ok()) return files.status();
+  if (const SnapshotFile& first = files->front(); id.has_value() && first.metadata.part.id != *id) {
+    return InvalidArgument("{} is of snapshot {:016x} and not of {:016x}: give the files that were saved together",
+                           first.file.path(), first.metadata.part.id, *id);
+  }
   Result<KvCache> cache = KvCache::CreateWithTable(options, files->front().metadata.table);
   if (!cache.ok()) return cache.status();
   for (const SnapshotFile& file : *files) {

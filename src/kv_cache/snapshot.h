@@ -10,6 +10,8 @@
 #ifndef PANDO_SRC_KV_CACHE_SNAPSHOT_H_
 #define PANDO_SRC_KV_CACHE_SNAPSHOT_H_
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -23,8 +25,10 @@ namespace pando {
 Status WriteSnapshot(const KvCache& cache, const std::string& path, const SnapshotPart& part);
 
 // The paths are those of all ranks that wrote, in any order. options.slots are what the new cache owns; all else in
-// `options` must be as it was when the snapshot was written. Sequences keep their ids.
-Result<KvCache> RestoreSnapshot(const KvCacheOptions& options, std::span<const std::string> paths);
+// `options` must be as it was when the snapshot was written. Sequences keep their ids. If an id is given, files of
+// another snapshot are refused.
+Result<KvCache> RestoreSnapshot(const KvCacheOptions& options, std::span<const std::string> paths,
+                                std::optional<uint64_t> id = std::nullopt);
 
 }  // namespace pando
 

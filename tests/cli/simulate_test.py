@@ -14,6 +14,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -123,6 +124,14 @@ class WithSimulatorTest(SimulateTest):
 
 class TableTest(WithSimulatorTest):
     ARGS = ("--platform", "dgx-h100", "--ranks", "2,16", "--contexts", "4K..8K", "--strategies", "tree,direct,ring")
+
+    def test_a_limit_of_the_address_space_is_kept_or_named(self):
+        def limited(num_bytes):
+            return lambda: resource.setrlimit(resource.RLIMIT_AS, (num_bytes, num_bytes))
+        result = run("simulate", *self.ARGS, "-o", "json", preexec_fn=limited(8 << 30))
+        self.assertEqual((result.returncode, result.stdout), (0, self.output_of(*self.ARGS, "-o", "json")), result.stderr)
+        huge = ("--platform", "dgx-h100", "--ranks", "2", "--contexts", "16M", "--strategies", "tree")
+        self.assertIn("ulimit -v", run("simulate", *huge, preexec_fn=limited(4 << 30)).stderr)
 
     def test_a_row_for_each_point_in_the_order_asked_for(self):
         rows = self.rows_of(*self.ARGS)

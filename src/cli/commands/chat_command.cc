@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "src/base/errors.h"
-#include "src/cli/chat_file.h"
 #include "src/cli/command.h"
 #include "src/cli/exit.h"
 #include "src/cli/interrupt.h"
@@ -20,13 +19,14 @@
 #include "src/cli/reports/generation_report.h"
 #include "src/cli/reports/prefill_progress.h"
 #include "src/cli/sampling_flags.h"
+#include "src/engine/chat_file.h"
 #include "src/engine/chat_session.h"
 #include "src/engine/load_tokenizer.h"
 
 namespace pando::cli {
 namespace {
 
-constexpr const char* kCommands = R"(  /save FILE    keep the chat with its cache, in FILE and FILE.RANK-of-RANKS
+constexpr const char* kCommands = R"(  /save FILE    keep the chat with its cache, in FILE and FILE.ID.RANK-of-RANKS
   /load FILE    go on with a chat that was saved, on any number of ranks
   /clear        begin anew
   /help         these commands

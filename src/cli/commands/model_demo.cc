@@ -80,6 +80,7 @@ Status RunModelDemo(const ModelDemo& demo) {
   for (const int64_t num_ranks : demo.ranks) {
     Result<GenerationReport> report = Answer(demo, *model, *document, num_ranks);
     if (!report.ok()) return report.status();
+    if (WasInterrupted()) return Failed("interrupted: the answers were not compared");
     rows.push_back(TableRow(num_ranks, *report));
     if (!first.has_value()) first = *report;
     all_equal = all_equal && report->fingerprint == first->fingerprint && report->tokens == first->tokens;
