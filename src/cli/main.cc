@@ -1,4 +1,6 @@
 // The pando program: reads the command line, runs one command, turns its Status into an exit code.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
@@ -34,6 +36,20 @@ constexpr const char* kExamples = R"(Examples:
   pando bench attention --contexts 64K    decode attention against the read bandwidth
   pando bench decode --ranks 4            tree attention over ranks against Ring Attention and others
   pando bench attention --help            all options of a command)";
+
+// For "pando" alone.
+const std::string kShortHelp = R"(Pando runs language models on contexts too long for one device.
+
+Usage: pando COMMAND [OPTIONS]
+
+  pando generate -p "Hi"      text from a prompt; --ranks 4 or mpirun for several ranks
+  pando chat                  a conversation
+  pando inspect               what a model file is, and what a context takes in memory
+  pando bench model           tokens per second
+  pando plan -m llama-3.1-8b -c 1M --platform dgx-h100   memory and time on machines that need not be at hand
+
+-m FILE names a model (GGUF). "pando help" lists all commands, "pando help COMMAND" the options of one.
+)";
 
 constexpr const char* kBenchExamples = R"(Examples:
   pando bench attention
@@ -108,7 +124,9 @@ int RunGivenCommand(const CLI::App& program, const std::vector<Entry>& entries) 
   for (const Entry& entry : entries) {
     if (entry.app == given) return ExitCode(Finish(entry.run()));
   }
-  return ComplainOnce(DescribeMissingCommand(*given), kExitBadInput);
+  // The program or a group without a command: as docker, cargo and kubectl do, it shows how to go on.
+  if (IsFirstProcess()) fmt::print("{}", given == &program ? kShortHelp : given->help(program.get_name()));
+  return ExitCode(Finish(Status()));
 }
 
 int Main(int argc, char** argv) {
@@ -120,9 +138,10 @@ int Main(int argc, char** argv) {
   program.footer(kExamples);
   const std::vector<Entry> entries = AddAllCommands(program);
   try {
-    std::vector<std::string> arguments = ReadArguments(argc, argv);
-    std::ranges::reverse(arguments);  // as the parser takes them
-    program.parse(std::move(arguments));
+    Result<std::vector<std::string>> arguments =
+        ReadArguments(program, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+    if (!arguments.ok()) return ComplainOnce(arguments.status().message(), kExitBadInput);
+    program.parse(std::move(arguments).value());
   } catch (const CLI::Success& success) {  // --help and --version
     return IsFirstProcess() ? program.exit(success) : kExitOk;
   } catch (const CLI::ParseError& error) {

@@ -9,7 +9,9 @@
 #include "src/base/errors.h"
 #include "src/cli/command.h"
 #include "src/cli/decimal_list.h"
+#include "src/cli/default_model.h"
 #include "src/cli/interrupt.h"
+#include "src/cli/llama_flags.h"
 #include "src/cli/size_list.h"
 #include "src/ranks/agreement.h"
 #include "src/ranks/rank_access.h"
@@ -87,20 +89,21 @@ Result<TransformerOptions> ParseTransformer(const ModelFlags& flags) {
 }  // namespace
 
 void AddModelOptions(CLI::App& app, ModelFlags& flags) {
-  AddTextOption(app, "-m,--model", "FILE", flags.model, "The model, a GGUF file (of a split one, the first part)");
+  AddTextOption(app, "-m,--model", "FILE", flags.model, kModelHelp);
   AddTextOption(app, "-c,--ctx-size", "N", flags.context,
                 "Tokens of context; 0: as many as needed, up to what the model was trained for");
   AddTextOption(app, "-t,--threads", "N", flags.threads, "Threads of each rank; 0: the cores, shared by the ranks");
   AddTextOption(app, "-b,--batch-size", "N", flags.batch,
                 "Tokens of the prompt computed at once; 0: 512, fewer where many ranks share a machine");
   AddTextOption(app, "--kv-type", "TYPE", flags.kv_type, "How keys and values are stored: f32, f16, bf16, q8_0");
-  AddTextOption(app, "--cache-type-k", "TYPE", flags.k_type, "The same for keys alone (-ctk)");
-  AddTextOption(app, "--cache-type-v", "TYPE", flags.v_type, "The same for values alone (-ctv)");
+  AddTextOption(app, "--cache-type-k", "TYPE", flags.k_type, "The same for keys alone");
+  AddTextOption(app, "--cache-type-v", "TYPE", flags.v_type, "The same for values alone");
   AddTextOption(app, "--attention", "NAME", flags.attention,
                 fmt::format("Merged by tree, {} or ring", ScheduleNames()));
   AddTextOption(app, "--groups", "N", flags.groups,
                 "Groups of ranks that each hold the weights once; 0: as the planner finds best");
   AddTreeAndRopeOptions(app, flags);
+  AddLlamaOptions(app);
 }
 
 void AddTreeAndRopeOptions(CLI::App& app, ModelFlags& flags) {
@@ -113,7 +116,6 @@ void AddTreeAndRopeOptions(CLI::App& app, ModelFlags& flags) {
 }
 
 Result<ModelPlan> MakeModelPlan(const ModelFlags& flags) {
-  if (flags.model.empty()) return InvalidArgument("no model is given: name a GGUF file with -m");
   Result<TransformerOptions> transformer = ParseTransformer(flags);
   if (!transformer.ok()) return transformer.status();
   const Result<int64_t> context = ParseSize("-c", flags.context, {.min = 0, .max = kMaxContext});
@@ -122,7 +124,9 @@ Result<ModelPlan> MakeModelPlan(const ModelFlags& flags) {
   if (!rope.ok()) return rope.status();
   const Result<RankPlan> ranks = PlanRanks(flags.ranks);
   if (!ranks.ok()) return ranks.status();
-  ModelPlan plan{.path = flags.model, .transformer = std::move(transformer).value(), .rope = *rope, .ranks = *ranks};
+  PANDO_ASSIGN_OR_RETURN(std::string path, ChooseModel(flags.model));
+  ModelPlan plan{
+      .path = std::move(path), .transformer = std::move(transformer).value(), .rope = *rope, .ranks = *ranks};
   if (*context > 0) plan.context = *context;
   return plan;
 }

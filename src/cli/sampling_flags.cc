@@ -43,13 +43,14 @@ uint64_t RandomSeed() {
 }  // namespace
 
 void AddSamplingOptions(CLI::App& app, SamplingFlags& flags) {
-  AddTextOption(app, "--temp", "T", flags.temperature, "How much chance there is in picking tokens; 0: none");
+  AddTextOption(app, "--temp,--temperature", "T", flags.temperature,
+                "How much chance there is in picking tokens; 0: none");
   AddTextOption(app, "--top-k", "N", flags.top_k, "Only among the N likeliest tokens; 0: all");
   AddTextOption(app, "--top-p", "P", flags.top_p, "Only among the likeliest that together reach P; 1: all");
   AddTextOption(app, "--min-p", "P", flags.min_p, "Only those at least P times as likely as the likeliest; 0: all");
   AddTextOption(app, "--repeat-penalty", "X", flags.repeat_penalty, "Makes tokens that occurred less likely; 1: no");
   AddTextOption(app, "--repeat-last-n", "N", flags.repeat_last_n, "How many tokens back the penalty looks");
-  AddTextOption(app, "--seed", "N", flags.seed,
+  AddTextOption(app, "-s,--seed", "N", flags.seed,
                 "Of the chance: the same seed gives the same text; -1: another each time");
 }
 

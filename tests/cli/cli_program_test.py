@@ -8,10 +8,12 @@ import csv
 import io
 import json
 import os
+import pathlib
 import pty
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 PROGRAM = ""
@@ -46,7 +48,29 @@ class ProgramTest(unittest.TestCase):
         return result.stderr
 
 
+def without_model(cache_folder):
+    """The environment of a user who has no model but in `cache_folder`."""
+    env = {name: value for name, value in os.environ.items() if name not in ("PANDO_MODEL", "XDG_CACHE_HOME")}
+    return env | {"PANDO_CACHE_DIR": cache_folder}
+
+
 class HelpTest(ProgramTest):
+    def test_the_program_alone_shows_how_to_go_on(self):
+        text = self.output_of()
+        self.assertLessEqual(len(text.splitlines()), 20)
+        for words in ("Usage: pando COMMAND", "pando generate", "pando help"):
+            self.assertIn(words, text)
+        self.assertEqual(self.output_of("bench"), self.output_of("bench", "--help"))
+
+    def test_the_help_command_is_the_help_option(self):
+        for path in ([], ["generate"], ["bench"], ["bench", "decode"]):
+            self.assertEqual(self.output_of("help", *path), self.output_of(*path, "--help"))
+
+    def test_short_names_of_several_letters_are_in_the_help(self):
+        page = self.output_of("chat", "--help")
+        for names in ("-sys,--system-prompt", "-s,--seed", "-ctk,--cache-type-k", "-ngl,--n-gpu-layers"):
+            self.assertIn(f"  {names}", page)
+
     def test_version(self):
         self.assertRegex(self.output_of("--version"), r"\Apando \d+\.\d+\.\d+\n\Z")
 
@@ -269,9 +293,52 @@ class BadInputTest(ProgramTest):
                 self.assertIn("bogus", complaint)
                 self.assertIn("--help", complaint)
 
-    def test_missing_command_lists_the_commands(self):
-        self.assertIn("info", self.complaint_about())
-        self.assertIn("attention", self.complaint_about("bench"))
+    def test_mistyped_names_get_a_suggestion(self):
+        for args, meant in {("genrate", "-p", "x"): "generate", ("bench", "atention"): "attention", ("help", "plna"): "plan",
+                            ("help", "bench", "modle"): "model", ("generate", "--promt", "x"): "--prompt",
+                            ("generate", "--tmep=0", "-p", "x"): "--temp", ("chat", "-ctkk", "f16"): "-ctk"}.items():
+            with self.subTest(args=args):
+                self.assertIn(f"did you mean {meant}?", self.complaint_about(*args))
+
+    def test_flags_of_the_other_demo_are_refused(self):
+        for args in (["--ranks", "1,2"], ["--document", "x"], ["--question", "x"]):
+            self.assertIn("-m", self.complaint_about("demo", *args))
+        self.assertIn("--context", self.complaint_about("demo", "-m", "x.gguf", "--context", "8K"))
+
+    def test_values_glued_to_short_options_are_refused(self):
+        for glued, apart in {"-n16": "-n 16", "-t2": "-t 2", "-n=16": "-n 16", "-mmodel.gguf": "-m model.gguf"}.items():
+            with self.subTest(glued):
+                complaint = self.complaint_about("generate", glued, "-p", "x")
+                self.assertIn(glued, complaint)
+                self.assertIn(apart, complaint)
+
+    def test_without_a_model_it_says_where_one_could_come_from(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for args in (["generate", "-p", "x"], ["tokenize", "-p", "x"], ["inspect"], ["bench", "model"]):
+                with self.subTest(args):
+                    result = run(*args, env=without_model(folder))
+                    self.assertEqual((result.returncode, result.stdout), (2, ""))
+                    self.assertRegex(result.stderr, r"\Apando: no model is given: [^\n]+\n\Z")
+                    for way in ("-m", "$PANDO_MODEL", "scripts/fetch-model", folder):
+                        self.assertIn(way, result.stderr)
+
+    def test_the_model_comes_from_the_environment_or_is_the_fetched_one(self):
+        fetch_model = (pathlib.Path(__file__).resolve().parents[2] / "scripts/fetch-model").read_text(encoding="utf-8")
+        name = re.search(r'^MODEL = "(.+)"$', fetch_model, re.MULTILINE).group(1)
+        with tempfile.TemporaryDirectory() as folder:
+            fetched = pathlib.Path(folder, name)
+            fetched.write_bytes(b"no model")
+            cache = pathlib.Path(folder, ".cache/pando", name)
+            cache.parent.mkdir(parents=True)
+            cache.write_bytes(b"no model")
+            for variables, path in (({}, fetched), ({"PANDO_MODEL": "/nowhere/x.gguf"}, "/nowhere/x.gguf"),
+                                    ({"PANDO_CACHE_DIR": "", "HOME": folder}, cache),
+                                    ({"PANDO_CACHE_DIR": "", "XDG_CACHE_HOME": f"{folder}/.cache"}, cache)):
+                for args in (["tokenize", "-p", "x"], ["bench", "model"]):
+                    with self.subTest(variables=variables, args=args):
+                        result = run(*args, env=without_model(folder) | variables)
+                        self.assertEqual(result.returncode, 2)
+                        self.assertRegex(result.stderr, rf"\Apando: the model is {path} \([^\n]+\)\npando: [^\n]+\n\Z")
 
     def test_missing_value(self):
         self.assertIn("--heads needs a value", self.complaint_about("bench", "attention", "--heads"))

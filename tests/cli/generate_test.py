@@ -102,6 +102,22 @@ class GenerateTest(unittest.TestCase):
         self.assertEqual((pando.returncode, complaint), (0, ""))
         self.assertTrue(out)
 
+    def test_the_spellings_of_llama_cpp(self):
+        plain = run("generate", "-m", MODEL, "--chat", "--system", "Be brief.", "-p", "Hello", "-n", "8", "--seed", "3", "--temp", "0.9")
+        self.assertEqual((plain.returncode, plain.stderr), (0, ""))
+        done = run("generate", "--model", MODEL, "-cnv", "-sys", "Be brief.", "--prompt", "Hello", "--n-predict", "8", "-s", "3",
+                   "--temperature", "0.9", "-st", "--no-display-prompt", "--ctx-size", "512", "--batch-size", "64", "--threads", "2")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout, plain.stdout)
+        gpu = run("generate", "-m", MODEL, "-p", "Hello", "-n", "2", "-ngl", "99")
+        self.assertEqual(gpu.returncode, 0, gpu.stderr)
+        self.assertRegex(gpu.stderr, r"\Apando: --n-gpu-layers has no effect: [^\n]+\n\Z")
+
+    def test_a_value_that_looks_like_an_option_stays_a_value(self):
+        texts = [json.loads(run("generate", "-m", MODEL, "-p", prompt, "-n", "1", "--json").stdout)["timings"]["prompt_n"]
+                 for prompt in ("-st", "--single-turn")]
+        self.assertNotEqual(texts[0], texts[1])
+
     def test_seeds_change_the_text_and_the_same_seed_does_not(self):
         texts = [run("generate", "-m", MODEL, "-p", "Once", "-n", "12", "--temp", "1.5", "--top-p", "1", "--seed", seed).stdout
                  for seed in ("1", "1", "2")]
@@ -128,7 +144,10 @@ class GenerateTest(unittest.TestCase):
             ("-p", "x", "-ctv", "q4"): "-ctv",
             ("-p", "x", "--chat", "--chat-template", "none"): "chatml",
             ("-p", "x", "--ranks", "65"): "--slots",
-            ("-p", "x", "-s", "y"): "--chat",
+            ("-p", "x", "-sys", "y"): "--chat",
+            ("-p", "x", "--chat-template", "chatml"): "--chat",
+            ("-p", "x", "-s", "y"): "--seed",
+            ("-p", "x", "-n16"): "-n 16",
         }.items():
             with self.subTest(wrong):
                 done = run("generate", "-m", MODEL, *wrong)
@@ -188,6 +207,13 @@ class ChatTest(unittest.TestCase):
         self.assertEqual(again.returncode, 0, again.stderr)
         left = ["trip.chat", "trip.chat.ID.0-of-2", "trip.chat.ID.1-of-2"]
         self.assertEqual(self.files("trip.chat"), left)  # no older set
+
+    def test_a_first_turn_and_a_single_one(self):
+        plain = self.chat(["My name is Bob."])
+        for arguments, turns in ((["-p", "My name is Bob.", "-st"], ["not read"]), (["-p", "My name is Bob.", "-cnv"], []),
+                                 (["-st"], ["My name is Bob.", "not read"])):
+            done = self.chat(turns, *arguments)
+            self.assertEqual((done.returncode, done.stderr, done.stdout), (0, "", plain.stdout), arguments)
 
     def test_clear_forgets(self):
         one = self.chat(["Say a word.", "/clear", "Say a word."])

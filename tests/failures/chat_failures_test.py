@@ -59,7 +59,7 @@ class ChatFailureTest(unittest.TestCase):
         self.expect_complaint(self.chat("hello", options=["-c", "2147483648"]), 2, "KV cache", "(-c)")
 
     def test_an_answer_without_a_limit_fills_the_context(self):
-        done = self.chat("hello", options=["-n", "-1", "-c", "80", "-s", ""])
+        done = self.chat("hello", options=["-n", "-1", "-c", "80", "-sys", ""])
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.expect_complaint(self.chat("hello", options=["-n", "-2"]), 2, "-n", "or -1")
 

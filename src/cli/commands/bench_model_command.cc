@@ -11,6 +11,7 @@
 #include "src/base/errors.h"
 #include "src/cli/command.h"
 #include "src/cli/commands/bench_model_plan.h"
+#include "src/cli/default_model.h"
 #include "src/cli/exit.h"
 #include "src/cli/interrupt.h"
 #include "src/cli/reports/bench_model_report.h"
@@ -169,14 +170,16 @@ class ModelBench {
 };
 
 Status RunBenchModel(const BenchModelFlags& flags) {
-  const Result<BenchModelPlan> plan = MakeBenchModelPlan(flags);
+  BenchModelFlags chosen = flags;
+  PANDO_ASSIGN_OR_RETURN(chosen.model, ChooseModel(flags.model));
+  const Result<BenchModelPlan> plan = MakeBenchModelPlan(chosen);
   if (!plan.ok()) return plan.status();
   return ModelBench(*plan).Run();
 }
 
 std::function<Status()> AddBenchModel(CLI::App& app) {
   auto flags = std::make_shared<BenchModelFlags>();
-  AddTextOption(app, "-m,--model", "FILE", flags->model, "The model, a GGUF file (of a split one, the first part)");
+  AddTextOption(app, "-m,--model", "FILE", flags->model, kModelHelp);
   AddTextOption(app, "-p,--n-prompt", "LIST", flags->prompts, "Tokens of the prompts to measure; 0: none");
   AddTextOption(app, "-n,--n-gen", "LIST", flags->generated, "Tokens to generate; 0: none");
   AddTextOption(app, "-d,--n-depth", "LIST", flags->depths, "Tokens in the KV cache before");

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace pando::cli {
 namespace {
 
@@ -131,6 +133,8 @@ TEST(BenchModelPlanTest, AtMostAsManyRanksAsSlots) {
 }
 
 TEST(BenchModelPlanTest, AModelMustBeNamed) {
+  unsetenv("PANDO_MODEL");
+  setenv("PANDO_CACHE_DIR", "/nowhere", /*overwrite=*/1);
   EXPECT_THAT(InProcess(BenchModelFlags()).status().message(), HasSubstr("-m"));
 }
 

@@ -16,6 +16,7 @@
 #include "src/cli/interrupt.h"
 #include "src/cli/line_input.h"
 #include "src/cli/model_flags.h"
+#include "src/cli/prompt_input.h"
 #include "src/cli/reports/generation_report.h"
 #include "src/cli/reports/prefill_progress.h"
 #include "src/cli/sampling_flags.h"
@@ -40,7 +41,7 @@ Commands while chatting:
 
 Examples:
   pando chat -m model.gguf
-  pando chat -m model.gguf -s "You are a pirate." --temp 0.9 --ranks 4
+  pando chat -m model.gguf -sys "You are a pirate." --temp 0.9 --ranks 4
   pando chat -m model.gguf --load trip.chat)";
 
 struct ChatFlags : ModelFlags {
@@ -49,6 +50,8 @@ struct ChatFlags : ModelFlags {
   std::string system;
   std::string chat_template;
   std::string load;
+  PromptFlags prompt;  // the first turn; neither: none
+  bool single_turn = false;
 };
 
 struct ChatPlan {
@@ -99,7 +102,14 @@ class Chat {
     if (is_terminal_) fmt::print(stderr, "{}", text);
   }
 
+  bool HasFirstTurn() const { return flags_.prompt.text.has_value() || flags_.prompt.file.has_value(); }
+
   Status Loop(ChatSession& session) {
+    if (HasFirstTurn()) {
+      const Result<std::string> first = ReadPrompt(flags_.prompt, [&] { return engine_.KeepAlive(); });
+      if (!first.ok()) return first.status();
+      if (Status status = Say(session, *first); !status.ok() || flags_.single_turn) return status;
+    }
     while (true) {
       interrupt_.Reset();
       Note("> ");
@@ -113,6 +123,7 @@ class Chat {
       const bool is_command = (*turn)->starts_with('/');
       Status status = is_command ? Obey(session, **turn) : Say(session, **turn);
       // What a person can mend is said, and the chat goes on; in a pipe nobody would see it.
+      if (status.ok() && !is_command && flags_.single_turn) return Status();
       if (status.ok()) continue;
       if (!is_terminal_ || !CanGoOn(status, is_command)) return status;
       Complain(status.message(), kExitOk);
@@ -200,8 +211,13 @@ Status RunChat(const ChatFlags& flags) {
 
 std::function<Status()> AddChat(CLI::App& app) {
   auto flags = std::make_shared<ChatFlags>();
-  AddTextOption(app, "-n,--predict", "N", flags->max_answer, "Most tokens of an answer; -1: until the context is full");
-  AddTextOption(app, "-s,--system", "TEXT", flags->system, "What the model is told before the chat");
+  AddTextOption(app, "-n,--predict,--n-predict", "N", flags->max_answer,
+                "Most tokens of an answer; -1: until the context is full");
+  AddTextOption(app, "--system-prompt,--system", "TEXT", flags->system, "What the model is told before the chat");
+  AddPromptOptions(app, flags->prompt, "The first turn");
+  app.add_flag("--single-turn", flags->single_turn, "End after the first answer");
+  app.add_flag_callback(
+      "--conversation", [] {}, "A chat of many turns, which is the default");
   AddTextOption(app, "--load", "FILE", flags->load, "Go on with a chat that was saved");
   AddTextOption(app, "--chat-template", "NAME", flags->chat_template,
                 "How chats are written, where the file does not say it in a way that is known");

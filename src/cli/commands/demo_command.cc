@@ -20,6 +20,8 @@ namespace {
 
 constexpr int64_t kShards[] = {1, 2, 3, 4, 7, 8};
 constexpr int kRepeats = 11;
+const std::string kDefaultContext = "64K";
+const std::string kDefaultRanks = "1,4";
 
 constexpr const char* kDemoExplanation =
     R"(With a model: a question about a document that is long for the model, answered on each number of ranks. The
@@ -35,11 +37,11 @@ Examples:
   pando demo -m model.gguf --document report.txt --question "Who wrote it?" --ranks 1,4)";
 
 struct DemoFlags {
-  std::string context = "64K";
+  std::string context;  // empty: not given
   std::string model;
   std::string document;
   std::string question;
-  std::string ranks = "1,4";
+  std::string ranks;  // empty: not given
 };
 
 // One row per number of shards; fails if the fingerprints differ.
@@ -81,7 +83,11 @@ Status ShowSpeed(int64_t context) {
 }
 
 Status AskModel(const DemoFlags& flags) {
-  const Result<std::vector<int64_t>> ranks = ParseSizeList("--ranks", flags.ranks, {.min = 1, .max = 64});
+  if (!flags.context.empty()) {
+    return InvalidArgument("--context is for the demo without a model: with one, the document is the context");
+  }
+  const std::string& list = flags.ranks.empty() ? kDefaultRanks : flags.ranks;
+  const Result<std::vector<int64_t>> ranks = ParseSizeList("--ranks", list, {.min = 1, .max = 64});
   if (!ranks.ok()) return ranks.status();
   if (flags.document.empty() || flags.question.empty()) {
     return InvalidArgument("the demo of a model needs --document and --question");
@@ -91,8 +97,12 @@ Status AskModel(const DemoFlags& flags) {
 
 Status RunDemo(const DemoFlags& flags) {
   if (!flags.model.empty()) return AskModel(flags);
+  if (!flags.ranks.empty() || !flags.document.empty() || !flags.question.empty()) {
+    return InvalidArgument("--ranks, --document and --question are for the demo of a model: name one with -m");
+  }
   // More tokens than this take minutes in float64.
-  const Result<int64_t> context = ParseSize("--context", flags.context, {.min = 1, .max = int64_t{1} << 20});
+  const Result<int64_t> context = ParseSize("--context", flags.context.empty() ? kDefaultContext : flags.context,
+                                            {.min = 1, .max = int64_t{1} << 20});
   if (!context.ok()) return context.status();
   if (Status status = ShowShards(*context); !status.ok()) return status;
   return ShowSpeed(*context);
@@ -100,11 +110,11 @@ Status RunDemo(const DemoFlags& flags) {
 
 std::function<Status()> AddDemo(CLI::App& app) {
   auto flags = std::make_shared<DemoFlags>();
-  AddTextOption(app, "--context", "N", flags->context, "Tokens in the KV cache; K is 1024, M is 1024 K");
+  AddTextOption(app, "--context", "N", flags->context, "Without a model: tokens in the KV cache; K is 1024 [64K]");
   AddTextOption(app, "-m,--model", "FILE", flags->model, "A GGUF model, for the demo of a model");
   AddTextOption(app, "--document", "FILE", flags->document, "What it reads");
   AddTextOption(app, "--question", "TEXT", flags->question, "What it is asked then");
-  AddTextOption(app, "--ranks", "LIST", flags->ranks, "Numbers of ranks to answer on");
+  AddTextOption(app, "--ranks", "LIST", flags->ranks, "Numbers of ranks to answer on [1,4]");
   app.footer(kDemoExplanation);
   return [flags] { return RunDemo(*flags); };
 }

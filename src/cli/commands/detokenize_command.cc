@@ -9,6 +9,7 @@
 
 #include "src/base/errors.h"
 #include "src/cli/command.h"
+#include "src/cli/default_model.h"
 #include "src/cli/prompt_input.h"
 #include "src/cli/token_list.h"
 #include "src/engine/load_tokenizer.h"
@@ -40,8 +41,8 @@ std::span<const int32_t> WithoutAdded(const Tokenizer& tokenizer, std::span<cons
 }
 
 Status RunDetokenize(const DetokenizeFlags& flags) {
-  if (flags.model.empty()) return InvalidArgument("no model is given: name a GGUF file with -m");
-  const Result<GgufFile> file = GgufFile::Open(flags.model);
+  PANDO_ASSIGN_OR_RETURN(const std::string path, ChooseModel(flags.model));
+  const Result<GgufFile> file = GgufFile::Open(path);
   if (!file.ok()) return file.status();
   const Result<Tokenizer> tokenizer = LoadTokenizer(*file);
   if (!tokenizer.ok()) return tokenizer.status();
@@ -57,7 +58,7 @@ Status RunDetokenize(const DetokenizeFlags& flags) {
 
 std::function<Status()> AddDetokenize(CLI::App& app) {
   auto flags = std::make_shared<DetokenizeFlags>();
-  AddTextOption(app, "-m,--model", "FILE", flags->model, "The model, a GGUF file");
+  AddTextOption(app, "-m,--model", "FILE", flags->model, kModelHelp);
   AddPromptOptions(app, flags->prompt, "The ids");
   app.add_flag("--no-special", flags->no_special, "Leave out control tokens");
   app.footer(kDetokenizeExamples);

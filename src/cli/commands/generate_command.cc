@@ -34,7 +34,7 @@ Examples:
   pando generate -m model.gguf -p "The capital of France is" -n 16
   pando generate -m model.gguf --chat -p "Why is the sky blue?" --temp 0
   pando generate -m model.gguf -f book.txt -n 200 --ranks 4
-  git diff | pando generate -m model.gguf --chat -s "Summarise this change." --json
+  git diff | pando generate -m model.gguf --chat -sys "Summarise this change." --json
 
 Under mpirun the processes are the ranks; rank 0 reads the prompt and prints:
   mpirun -n 4 --host a,b,c,d pando generate -m model.gguf -f book.txt)";
@@ -64,7 +64,10 @@ Result<GeneratePlan> MakePlan(const GenerateFlags& flags) {
   if (!sampling.ok()) return sampling.status();
   const Result<int64_t> num_tokens = ParseMostTokens(flags.num_tokens);
   if (!num_tokens.ok()) return num_tokens.status();
-  if (!flags.chat && !flags.system.empty()) return InvalidArgument("-s is for chats: give --chat too");
+  if (!flags.chat && !flags.system.empty()) return InvalidArgument("--system-prompt is for chats: give --chat too");
+  if (!flags.chat && !flags.chat_template.empty()) {
+    return InvalidArgument("--chat-template is for chats: give --chat too");
+  }
   return GeneratePlan{std::move(model).value(), *sampling, *num_tokens};
 }
 
@@ -126,9 +129,15 @@ Status RunGenerate(const GenerateFlags& flags) {
 std::function<Status()> AddGenerate(CLI::App& app) {
   auto flags = std::make_shared<GenerateFlags>();
   AddPromptOptions(app, flags->prompt, "The prompt");
-  AddTextOption(app, "-n,--predict", "N", flags->num_tokens, "Most tokens to generate; -1: until the context is full");
-  app.add_flag("--chat", flags->chat, "The prompt is a person's turn of a chat; the answer is the model's");
-  AddTextOption(app, "-s,--system", "TEXT", flags->system, "With --chat: what the model is told before the chat");
+  AddTextOption(app, "-n,--predict,--n-predict", "N", flags->num_tokens,
+                "Most tokens to generate; -1: until the context is full");
+  CLI::Option* chat = app.add_flag("--chat,--conversation,--single-turn", flags->chat,
+                                   "The prompt is a person's turn of a chat; the answer is the model's");
+  app.add_flag_callback(
+         "--no-conversation", [] {}, "The prompt is text to go on with, which is the default")
+      ->excludes(chat);
+  AddTextOption(app, "--system-prompt,--system", "TEXT", flags->system,
+                "With --chat: what the model is told before the chat");
   AddTextOption(app, "--chat-template", "NAME", flags->chat_template,
                 "How chats are written, where the file does not say it in a way that is known");
   app.add_flag("--json", flags->json, "One JSON object at the end instead of text as it comes");

@@ -7,6 +7,7 @@
 #include "pando/canonical_tree.h"
 #include "src/base/errors.h"
 #include "src/cli/command.h"
+#include "src/cli/default_model.h"
 #include "src/cli/kv_type_list.h"
 #include "src/cli/reports/inspect_report.h"
 #include "src/cli/size_list.h"
@@ -38,7 +39,6 @@ struct InspectFlags {
 
 Result<InspectOptions> ReadFlags(const InspectFlags& flags) {
   InspectOptions options;
-  if (flags.model.empty()) return InvalidArgument("inspect needs a model file: pando inspect model.gguf");
   if (flags.output != "md" && flags.output != "json") {
     return InvalidArgument("-o has the value \"{}\": it must be md or json", flags.output);
   }
@@ -61,7 +61,8 @@ Result<InspectOptions> ReadFlags(const InspectFlags& flags) {
 Status RunInspect(const InspectFlags& flags) {
   const Result<InspectOptions> options = ReadFlags(flags);
   if (!options.ok()) return options.status();
-  const Result<GgufFile> file = GgufFile::Open(flags.model);
+  PANDO_ASSIGN_OR_RETURN(const std::string path, ChooseModel(flags.model));
+  const Result<GgufFile> file = GgufFile::Open(path);
   if (!file.ok()) return file.status();
   const Result<InspectReport> report = GatherInspect(*file, *options);
   if (!report.ok()) return report.status();
@@ -71,7 +72,7 @@ Status RunInspect(const InspectFlags& flags) {
 
 std::function<Status()> AddInspect(CLI::App& app) {
   auto flags = std::make_shared<InspectFlags>();
-  AddTextOption(app, "model,-m,--model", "FILE", flags->model, "The model, a GGUF file");
+  AddTextOption(app, "model,-m,--model", "FILE", flags->model, kModelHelp);
   AddTextOption(app, "-c,--context", "N", flags->context, "Tokens of a context; K is 1024. Else as in training");
   AddTextOption(app, "--ranks", "LIST", flags->ranks, "Ranks that share the context");
   AddTextOption(app, "--kv-type", "LIST", flags->kv_types, "How keys and values are stored: f32, f16, bf16, q8_0");

@@ -8,6 +8,7 @@
 #include "src/base/errors.h"
 #include "src/base/printable.h"
 #include "src/cli/command.h"
+#include "src/cli/default_model.h"
 #include "src/cli/prompt_input.h"
 #include "src/cli/token_list.h"
 #include "src/engine/load_tokenizer.h"
@@ -41,11 +42,11 @@ std::string FormatPieces(const Tokenizer& tokenizer, const std::vector<int32_t>&
 }
 
 Status RunTokenize(const TokenizeFlags& flags) {
-  if (flags.model.empty()) return InvalidArgument("no model is given: name a GGUF file with -m");
   if (flags.output != "ids" && flags.output != "pieces" && flags.output != "json") {
     return InvalidArgument("-o has the value \"{}\": it must be ids, pieces or json", flags.output);
   }
-  const Result<GgufFile> file = GgufFile::Open(flags.model);
+  PANDO_ASSIGN_OR_RETURN(const std::string path, ChooseModel(flags.model));
+  const Result<GgufFile> file = GgufFile::Open(path);
   if (!file.ok()) return file.status();
   const Result<Tokenizer> tokenizer = LoadTokenizer(*file);
   if (!tokenizer.ok()) return tokenizer.status();
@@ -64,7 +65,7 @@ Status RunTokenize(const TokenizeFlags& flags) {
 
 std::function<Status()> AddTokenize(CLI::App& app) {
   auto flags = std::make_shared<TokenizeFlags>();
-  AddTextOption(app, "-m,--model", "FILE", flags->model, "The model, a GGUF file");
+  AddTextOption(app, "-m,--model", "FILE", flags->model, kModelHelp);
   AddPromptOptions(app, flags->prompt, "The text");
   app.add_flag("--no-special", flags->no_special,
                "Add no BOS and EOS, and read \"<|im_end|>\" and the like as text like any other");

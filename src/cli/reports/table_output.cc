@@ -107,10 +107,20 @@ std::string RenderCsv(const std::vector<Row>& rows) {
   return out;
 }
 
+// A bar would end the cell.
+std::string MarkdownCell(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '|') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
 // Cells are padded so that the source of the table reads as a table too: text to the left, numbers to the right.
 std::string RenderMarkdown(const std::vector<Row>& rows) {
   if (rows.empty()) return "";
-  const auto text = [](const Field& field) { return ToText(field, "-"); };
+  const auto text = [](const Field& field) { return MarkdownCell(ToText(field, "-")); };
   std::vector<size_t> widths;
   for (size_t i = 0; i < rows[0].size(); ++i) {
     size_t width = rows[0][i].name.size();

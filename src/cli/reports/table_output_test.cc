@@ -107,5 +107,13 @@ TEST(TableOutputTest, FormatsAreKnownByName) {
   EXPECT_THAT(unknown.status().message(), HasSubstr("\"xml\": it must be md, csv, json, jsonl or sql"));
 }
 
+TEST(TableOutputTest, MarkdownEscapesBars) {
+  const std::vector<Row> rows = {{{"text", std::string("a|b")}, {"n", int64_t{1}}}};
+  EXPECT_EQ(RenderTable(rows, TableFormat::kMarkdown),
+            "| text | n |\n"
+            "|:-----|--:|\n"
+            "| a\\|b | 1 |\n");
+}
+
 }  // namespace
 }  // namespace pando::cli
