@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/testing/allocation_counter.h"
 #include "src/tokenizer/testing/small_vocabularies.h"
 
 namespace pando {
@@ -26,10 +27,10 @@ Vocabulary MakeVocabulary(const std::vector<std::pair<std::string, TokenType>>& 
 std::string Found(const Vocabulary& vocabulary, const std::string& text, std::vector<TextRange> trusted) {
   std::string result;
   size_t begin = 0;
-  for (const SpecialTokens::Match& match : SpecialTokens(vocabulary).Find(text, trusted)) {
+  SpecialTokens(vocabulary).Find(text, trusted, [&](const SpecialTokens::Match& match) {
     result += fmt::format("{}[{}]", text.substr(begin, match.range.begin - begin), match.id);
     begin = match.range.end;
-  }
+  });
   return result + text.substr(begin);
 }
 
@@ -103,6 +104,39 @@ RC_GTEST_PROP(SpecialTokensTest, SameAsLookingForOneTokenAfterTheOther, ()) {
   if (std::count(texts.begin(), texts.end(), "abca") > 0) return;
   const Vocabulary vocabulary = MakeVocabulary(tokens);
   RC_ASSERT(Found(vocabulary, text) == SlowlyFound(vocabulary, text));
+}
+
+// "a", "aa", "aaa" and so on: at every byte of a run of "a" all of them end.
+TEST(SpecialTokensTest, TokensNestedInOneAnotherTakeNoMoreWork) {
+  constexpr size_t kNumTokens = 1500;
+  std::vector<std::pair<std::string, TokenType>> tokens;
+  for (size_t i = 1; i <= kNumTokens; ++i) {
+    tokens.emplace_back(std::string(i, 'a'), i % 2 == 0 ? TokenType::kUserDefined : TokenType::kControl);
+  }
+  const SpecialTokens special(MakeVocabulary(tokens));
+  for (const size_t length : {10'000, 100'000}) {
+    const std::string text(length, 'a');
+    const TextRange all = {0, length};
+    size_t num_found_bytes = 0;
+    const size_t before = test_support::NumAllocatedBytes();
+    const size_t num_looked_at = special.Find(text, {&all, 1}, [&](const SpecialTokens::Match& match) {
+      EXPECT_EQ(match.range.begin, num_found_bytes);
+      num_found_bytes = match.range.end;
+    });
+    EXPECT_EQ(num_found_bytes, length);
+    EXPECT_LE(num_looked_at, 4 * length);
+    EXPECT_LE(test_support::NumAllocatedBytes() - before, 40 * length) << "all that was ever allocated";
+  }
+}
+
+TEST(SpecialTokensTest, WhatDoesNotOverlapIsForgottenAtOnce) {
+  const SpecialTokens special(MakeVocabulary({{"a", TokenType::kUserDefined}, {"ab", TokenType::kUserDefined}}));
+  const std::string text(1'000'000, 'a');
+  size_t num_found = 0;
+  const size_t before = test_support::NumAllocatedBytes();
+  special.Find(text, {}, [&](const SpecialTokens::Match&) { ++num_found; });
+  EXPECT_EQ(num_found, text.size());
+  EXPECT_LE(test_support::NumAllocatedBytes() - before, 1000u);
 }
 
 }  // namespace

@@ -121,11 +121,11 @@ std::vector<int32_t> Tokenizer::State::Encode(std::string_view text, std::span<c
   std::vector<int32_t> tokens;
   if (options.add_special && adds_bos) tokens.push_back(*vocabulary.bos());
   size_t begin = 0;
-  for (const SpecialTokens::Match& match : special_tokens.Find(text, trusted)) {
+  special_tokens.Find(text, trusted, [&](const SpecialTokens::Match& match) {
     EncodeFragment(text.substr(begin, match.range.begin - begin), options.invalid_utf8, tokens);
     tokens.push_back(match.id);
     begin = match.range.end;
-  }
+  });
   EncodeFragment(text.substr(begin), options.invalid_utf8, tokens);
   if (options.add_special && adds_eos) tokens.push_back(*vocabulary.eos());
   return tokens;

@@ -7,6 +7,7 @@
 namespace pando::test_support {
 
 size_t NumAllocations();
+size_t NumAllocatedBytes();  // of all of them, whether they were freed or not
 
 }  // namespace pando::test_support
 
