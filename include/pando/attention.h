@@ -91,6 +91,11 @@ class Attention {
   Result<int64_t> ForkSequence(int64_t parent);
   Status RemoveSequence(int64_t sequence);
 
+  // Removes the tokens from position `num_tokens` on, in all layers; what follows is as if they had never been there.
+  // Sequences that share pages with it keep theirs. With a window, only as far back as the next token still sees all
+  // that it should. On failure nothing is removed.
+  Status Truncate(int64_t sequence, int64_t num_tokens);
+
   // Gets the memory for a sequence of `num_tokens` tokens now, or says that the machine does not have it.
   Status Reserve(int64_t num_tokens);
 

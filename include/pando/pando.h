@@ -164,6 +164,11 @@ pando_status pando_attention_add_sequence(pando_attention* attention, int64_t* s
 pando_status pando_attention_fork_sequence(pando_attention* attention, int64_t parent, int64_t* sequence);
 pando_status pando_attention_remove_sequence(pando_attention* attention, int64_t sequence);
 
+// Removes the tokens from position `num_tokens` on, in all layers; what follows is as if they had never been there.
+// Sequences that share pages with it keep theirs. With a window, only as far back as the next token still sees all that
+// it should. On failure nothing is removed.
+pando_status pando_attention_truncate(pando_attention* attention, int64_t sequence, int64_t num_tokens);
+
 // Gets the memory for a sequence of `num_tokens` tokens now, or says that the machine does not have it.
 pando_status pando_attention_reserve(pando_attention* attention, int64_t num_tokens);
 

@@ -43,6 +43,10 @@ Result<int64_t> Attention::ForkSequence(int64_t parent) { return implementation_
 
 Status Attention::RemoveSequence(int64_t sequence) { return implementation_->rank->cache().RemoveSequence(sequence); }
 
+Status Attention::Truncate(int64_t sequence, int64_t num_tokens) {
+  return implementation_->rank->cache().Truncate(sequence, num_tokens);
+}
+
 Status Attention::Reserve(int64_t num_tokens) {
   if (num_tokens < 0) return InvalidArgument("{} tokens cannot be reserved: it must be 0 or more", num_tokens);
   // More than any memory holds stays so, and does not overflow.

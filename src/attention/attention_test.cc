@@ -91,6 +91,35 @@ Outcome Attend(const AttentionOptions& options, const Tokens& tokens, int64_t nu
   return outcomes[0];
 }
 
+// A context that was cut gives what one that was never longer gives, on any number of ranks, and its fork keeps all.
+TEST(AttentionTest, TruncatedIsAsIfItHadNeverBeenLonger) {
+  const AttentionOptions options = {.num_heads = 2, .head_dim = 16, .tree = {.num_slots = 8, .chunk_tokens = 16}};
+  const Tokens tokens(options, 150, 5);
+  const Outcome short_one = Attend(options, tokens, 90, 1, /*prefill=*/false);
+  const Outcome long_one = Attend(options, tokens, 150, 1, /*prefill=*/false);
+  for (const int64_t num_ranks : {1, 3}) {
+    const Status status = RunInProcess(num_ranks, {}, [&](Communicator& communicator) {
+      Attention attention = Attention::Create(communicator, options).value();
+      const int64_t cut = attention.AddSequence();
+      EXPECT_TRUE(attention.Append(0, cut, tokens.K(0, 150), tokens.V(0, 150)).ok());
+      const int64_t fork = attention.ForkSequence(cut).value();
+      EXPECT_TRUE(attention.Truncate(cut, 70).ok());
+      EXPECT_EQ(attention.NumTokens(0, cut).value(), 70);
+      EXPECT_TRUE(attention.Append(0, cut, tokens.K(70, 90), tokens.V(70, 90)).ok());
+      Outcome result = Empty(options, 1);
+      EXPECT_TRUE(attention.Decode(0, {cut, 1}, tokens.Q(89, 90), result.output, result.energy).ok());
+      EXPECT_EQ(result, short_one);
+      EXPECT_TRUE(attention.Decode(0, {fork, 1}, tokens.Q(149, 150), result.output, result.energy).ok());
+      EXPECT_EQ(result, long_one);
+      EXPECT_EQ(attention.Truncate(cut, 91).code(), StatusCode::kInvalidArgument);
+      EXPECT_EQ(attention.Truncate(cut, -1).code(), StatusCode::kInvalidArgument);
+      EXPECT_EQ(attention.Truncate(99, 0).code(), StatusCode::kInvalidArgument);
+      return Status();
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
 // What KvType stores of a [tokens][kv_heads][head_dim] array, keys or values.
 std::vector<float> Rounded(const AttentionOptions& options, std::span<const float> x, bool keys) {
   const KvPageLayout layout = KvPageLayout::Create(options.k_type, options.v_type, options.head_dim, 16).value();

@@ -204,6 +204,11 @@ pando_status pando_attention_remove_sequence(pando_attention* attention, int64_t
   return RunCall(__func__, {{attention, "attention"}}, [&] { return attention->attention.RemoveSequence(sequence); });
 }
 
+pando_status pando_attention_truncate(pando_attention* attention, int64_t sequence, int64_t num_tokens) {
+  return RunCall(__func__, {{attention, "attention"}},
+                 [&] { return attention->attention.Truncate(sequence, num_tokens); });
+}
+
 pando_status pando_attention_reserve(pando_attention* attention, int64_t num_tokens) {
   return RunCall(__func__, {{attention, "attention"}}, [&] { return attention->attention.Reserve(num_tokens); });
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "src/base/check.h"
 #include "src/base/errors.h"
@@ -96,6 +97,60 @@ Status KvCache::RemoveSequence(int64_t sequence) {
   pages_.GiveBackSequence(sequence, pool_);
   table_.Remove(sequence);
   return Status();
+}
+
+Status KvCache::CheckTruncate(int64_t sequence, int64_t num_tokens) const {
+  if (!HasSequence(sequence)) return InvalidArgument("there is no sequence {}", sequence);
+  int64_t most = 0;
+  for (const LayerFill& fill : table_.entry(sequence).layers) most = std::max(most, fill.num_tokens);
+  if (num_tokens < 0 || num_tokens > most) {
+    return InvalidArgument("sequence {} cannot be cut to {} tokens: it must be from 0 to {}, which it has", sequence,
+                           num_tokens, most);
+  }
+  for (int64_t layer = 0; layer < options_.num_layers; ++layer) {
+    const int64_t first = first_token(layer, sequence);
+    if (num_tokens >= this->num_tokens(layer, sequence) || first == 0) continue;
+    if (first <= num_tokens - options_.window + 1) continue;
+    return InvalidArgument(
+        "sequence {} cannot be cut to {} tokens: the next one would see some that left the window "
+        "of {}; the shortest is {}",
+        sequence, num_tokens, options_.window, first + options_.window - 1);
+  }
+  return Status();
+}
+
+Status KvCache::Truncate(int64_t sequence, int64_t num_tokens) {
+  PANDO_RETURN_IF_ERROR(CheckTruncate(sequence, num_tokens));
+  PANDO_RETURN_IF_ERROR(pool_.Reserve(static_cast<size_t>(options_.num_layers)));
+  for (int64_t layer = 0; layer < options_.num_layers; ++layer) {
+    if (this->num_tokens(layer, sequence) > num_tokens) TruncatePages(layer, sequence, num_tokens);
+  }
+  table_.Truncate(options_.tree, sequence, num_tokens);
+  return Status();
+}
+
+void KvCache::TruncatePages(int64_t layer, int64_t sequence, int64_t num_tokens) {
+  const LayerFill& fill = table_.fill(layer, sequence);
+  PageTable::List& list = pages_.list(layer, sequence);
+  for (const size_t num_left = ListPages(fill, num_tokens); list.size() > num_left; list.pop_back()) {
+    pool_.GiveBack(list.back());
+  }
+  const int64_t chunk = ChunkOfToken(options_.tree, num_tokens);
+  const auto num_kept = static_cast<size_t>(num_tokens - chunk * options_.tree.chunk_tokens);
+  if (num_kept == 0 || !pages_.owned().Owns(chunk)) return;
+  Page*& last = list.back();
+  if (last->num_users > 1) {
+    Page* copy = pool_.Take();
+    std::memcpy(copy->data, last->data, page_bytes());
+    pool_.GiveBack(last);
+    last = copy;
+  }
+  const size_t num_lost = static_cast<size_t>(options_.tree.chunk_tokens) - num_kept;
+  const std::vector<float> zeros(num_lost * options_.layout.head_dim);
+  for (size_t head = 0; head < static_cast<size_t>(options_.num_kv_heads); ++head) {
+    WriteTokens(options_.layout, last->data + head * options_.layout.head_bytes(), num_kept, num_lost, zeros.data(),
+                zeros.data(), options_.layout.head_dim);
+  }
 }
 
 SequencePages KvCache::PagesOf(int64_t sequence) const {

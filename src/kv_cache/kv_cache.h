@@ -69,6 +69,10 @@ class KvCache {
   // On failure nothing is changed; ranks on which it went well then remove the new sequence.
   Result<int64_t> ForkSequence(int64_t parent);
   Status RemoveSequence(int64_t sequence);
+  // Removes the tokens from position `num_tokens` on, in every layer that has as many. Pages that this empties are
+  // given back, and a page that is cut and that other sequences use is copied: they keep all of it. Fails if the next
+  // token would see some that a window has released, or for want of memory for the copies, and then changes nothing.
+  Status Truncate(int64_t sequence, int64_t num_tokens);
   bool HasSequence(int64_t sequence) const { return table_.Has(sequence); }
 
   int64_t num_tokens(int64_t layer, int64_t sequence) const { return table_.fill(layer, sequence).num_tokens; }
@@ -128,6 +132,9 @@ class KvCache {
   size_t MostPages(int64_t num_tokens, int64_t max_append_tokens) const;
   // Copies the begun last page of every layer, if this shard owns it. There must be free pages.
   void CopyLastPages(int64_t parent, int64_t child);
+  Status CheckTruncate(int64_t sequence, int64_t num_tokens) const;
+  // What is left of one layer's pages; what its last page has no tokens for becomes zero.
+  void TruncatePages(int64_t layer, int64_t sequence, int64_t num_tokens);
   size_t TokenFloats() const { return static_cast<size_t>(options_.num_kv_heads) * options_.layout.head_dim; }
   void WriteChunk(const LayerFill& fill, Page* page, int64_t chunk, int64_t end, const float* k, const float* v) const;
 

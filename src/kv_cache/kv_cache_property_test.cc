@@ -46,7 +46,7 @@ class World {
   }
 
   void Do(uint64_t operation) {
-    switch (operation % 10) {
+    switch (operation % 11) {
       case 0:
         return Add();
       case 1:
@@ -62,6 +62,8 @@ class World {
       case 7:
         return Release();
       case 8:
+        return Truncate();
+      case 9:
         return SnapshotAndRestore();
       default:
         return Rebalance();
@@ -161,6 +163,28 @@ class World {
     if (sequence < 0) return;
     for (KvCache& cache : ranks_) RC_ASSERT(cache.RemoveSequence(sequence).ok());
     model_.erase(sequence);
+  }
+
+  // To any length that the released tokens allow.
+  void Truncate() {
+    const int64_t sequence = Pick();
+    if (sequence < 0) return;
+    ModelSequence& model = model_.at(sequence);
+    size_t most = 0;
+    for (const ModelLayer& layer : model) most = std::max(most, layer.names.size());
+    const size_t length = random_.Below(most + 1);
+    const auto allows = [&](const ModelLayer& layer) {
+      const int64_t next_sees = static_cast<int64_t>(length) - options_.window + 1;
+      return layer.first_chunk == 0 || layer.names.size() <= length || layer.first_chunk * 16 <= next_sees;
+    };
+    const bool is_allowed = std::ranges::all_of(model, allows);
+    for (KvCache& cache : ranks_) RC_ASSERT(cache.Truncate(sequence, static_cast<int64_t>(length)).ok() == is_allowed);
+    for (ModelLayer& layer : model) {
+      if (!is_allowed || layer.names.size() <= length) continue;
+      layer.names.resize(length);
+      layer.chunks.resize((length + 15) / 16);
+      if (length % 16 != 0 && layer.chunks.back().use_count() > 1) layer.chunks.back() = std::make_shared<int>();
+    }
   }
 
   void Release() {

@@ -115,6 +115,25 @@ int64_t SequenceTable::Fork(const TreeShape& tree, int64_t parent) {
   return id;
 }
 
+void SequenceTable::Truncate(const TreeShape& tree, int64_t sequence, int64_t num_tokens) {
+  SequenceEntry& cut = entries_[static_cast<size_t>(sequence)];
+  for (LayerFill& fill : cut.layers) fill.num_tokens = std::min(fill.num_tokens, num_tokens);
+  const int64_t full = FullChunks(tree, cut);
+  const auto has_more = [&](const InheritedRun& run) { return run.origin == cut.origin && run.end_chunk > full; };
+  const bool is_shared = std::ranges::any_of(
+      entries_, [&](const SequenceEntry& other) { return std::ranges::any_of(other.inherited, has_more); });
+  std::vector<InheritedRun> left;
+  int64_t already = 0;
+  for (const InheritedRun& run : cut.inherited) {
+    if (already < full) left.push_back({run.origin, std::min(run.end_chunk, full)});
+    already = std::min(run.end_chunk, full);
+  }
+  cut.inherited = std::move(left);
+  if (!is_shared) return;
+  if (already < full) cut.inherited.push_back({cut.origin, full});
+  cut.origin = next_origin_++;
+}
+
 void SequenceTable::Remove(int64_t sequence) {
   entries_[static_cast<size_t>(sequence)] = SequenceEntry();
   free_ids_.push_back(sequence);

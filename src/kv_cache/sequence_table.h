@@ -61,6 +61,9 @@ class SequenceTable {
   int64_t Add();
   // All layers of the parent must have the same number of tokens.
   int64_t Fork(const TreeShape& tree, int64_t parent);
+  // Every layer that has more than `num_tokens` tokens is cut down to them. If another sequence shares a chunk that is
+  // lost or only begun now, what this one writes from here on gets an origin of its own.
+  void Truncate(const TreeShape& tree, int64_t sequence, int64_t num_tokens);
   void Remove(int64_t sequence);
   bool Has(int64_t sequence) const {
     return sequence >= 0 && sequence < num_ids() && entries_[static_cast<size_t>(sequence)].in_use;
