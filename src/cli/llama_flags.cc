@@ -17,11 +17,12 @@ void NoteNoEffect(const std::string& name, const std::string& reason) {
   if (IsFirstProcess()) fmt::print(stderr, "pando: {} has no effect: {}\n", name, reason);
 }
 
-void AddIgnoredOption(CLI::App& app, const std::string& names, const std::string& value_name,
-                      const std::string& reason) {
+CLI::Option* AddIgnoredOption(CLI::App& app, const std::string& names, const std::string& value_name,
+                              const std::string& reason) {
   const std::string name = names.substr(0, names.find(','));
-  app.add_option_function<std::string>(
-         names, [name, reason](const std::string&) { NoteNoEffect(name, reason); }, reason)
+  return app
+      .add_option_function<std::string>(
+          names, [name, reason](const std::string&) { NoteNoEffect(name, reason); }, reason)
       ->type_name(value_name)
       ->group(kGroup)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -44,7 +45,9 @@ void AddObviousFlag(CLI::App& app, const std::string& names, const std::string& 
 
 void AddLlamaOptions(CLI::App& app) {
   AddIgnoredOption(app, "--n-gpu-layers,--gpu-layers", "N", "Pando computes on the CPU only, for now");
-  AddIgnoredOption(app, "--flash-attn", "MODE", "attention is always computed without a matrix of scores");
+  // A plain flag in older versions of llama.cpp.
+  AddIgnoredOption(app, "--flash-attn", "MODE", "attention is always computed without a matrix of scores")
+      ->expected(0, 1);
   AddIgnoredOption(app, "--threads-batch", "N", "the threads are the same for prompts and for single tokens");
   AddIgnoredOption(app, "--ubatch-size", "N", "prompts are computed in pieces of the batch size");
   AddIgnoredFlag(app, "--mlock", "the model stays in the system's file cache");

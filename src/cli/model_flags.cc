@@ -76,10 +76,12 @@ Result<TransformerOptions> ParseTransformer(const ModelFlags& flags) {
   const Result<Strategy> strategy = ParseStrategy(flags.attention);
   if (!strategy.ok()) return InvalidArgument("--attention: {}", strategy.status().message());
   options.strategy = flags.attention;
-  const Result<int64_t> slots = ParseSize("--slots", flags.slots, {.min = 1, .max = 4096});
+  const Result<int64_t> slots = ParseSize("--slots", flags.slots, {.min = 1, .max = kMaxSlots});
   if (!slots.ok()) return slots.status();
   options.tree.num_slots = *slots;
-  if (Status status = ValidateTreeShape(options.tree); !status.ok()) return status;
+  if (Status status = ValidateTreeShape(options.tree); !status.ok()) {
+    return InvalidArgument("--slots: {}", status.message());
+  }
   const Result<int64_t> groups = ParseSize("--groups", flags.groups, {.min = 0, .max = 65536});
   if (!groups.ok()) return groups.status();
   options.num_groups = *groups;

@@ -113,7 +113,7 @@ Status CheckSizes(const TopologyRequest& request) {
 Result<TopologyRequest> ReadFlags(const TopologyFlags& flags) {
   TopologyRequest request;
   Status status;
-  Read(status, "--slots", flags.slots, {.min = 1, .max = 65536}, request.num_slots);
+  Read(status, "--slots", flags.slots, {.min = 1, .max = kMaxSlots}, request.num_slots);
   Read(status, "--heads", flags.heads, {.min = 1, .max = 65536}, request.num_heads);
   Read(status, "--head-dim", flags.head_dim, {.min = 1, .max = 65536}, request.head_dim);
   Read(status, "--batch", flags.batch, {.min = 1, .max = 65536}, request.batch);
