@@ -1,8 +1,9 @@
 """Keeps README.md true, and other documents with programs in them.
 
-    readme.py --readme README.md extract-cpp OUT        writes the document's C++ program to OUT, to be compiled
+    readme.py --readme docs/api.md extract-cpp OUT      writes the document's C++ program to OUT, to be compiled
     readme.py --readme docs/api.md extract-c OUT        writes its C program
-    readme.py --readme README.md check-output PROGRAM   runs it and compares with the document's ```text block
+    readme.py --readme docs/api.md check-output PROGRAM runs it and compares with the document's ```text block
+    readme.py --readme README.md same-as FILE           checks that the document's C++ program is this file
     readme.py --readme README.md run-commands BUILD     runs every line of the ```sh blocks against a build folder
 """
 
@@ -14,10 +15,12 @@ import subprocess
 import sys
 import tempfile
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
 # Commands that are not run as they stand: a test cannot build the build it is part of. What holds for them instead: the
 # named file has the named line, which is what runs there or here.
 STANDS_FOR = {
-    # The README has the same command with another document.
+    # docs/usage.md has the same command with another document.
     "scripts/demo": ("scripts/demo", 'exec build/release/bin/pando demo -m "$model" --document examples/data/chronicle.txt \\'),
     "scripts/test": (".ci/run", "scripts/test"),
     "scripts/reproduce": ("scripts/reproduce", 'exec python3 simulation/reproduction/reproduce.py "$@"'),
@@ -37,6 +40,11 @@ def the_block(text, language):
 
 def extract(text, language, out):
     pathlib.Path(out).write_text(the_block(text, language), encoding="utf-8")
+
+
+def check_same(text, file):
+    if the_block(text, "cpp") != pathlib.Path(file).read_text(encoding="utf-8"):
+        sys.exit(f"the document's C++ program is not {file}: copy the file into the document")
 
 
 def check_output(text, program):
@@ -62,20 +70,25 @@ def environment(home):
     return {**os.environ, **allowed, "HOME": home, "PANDO_CACHE_DIR": cache}
 
 
-def run_commands(text, root, build):
-    commands = [line for block in blocks(text, "sh") for line in block.splitlines() if line.strip()]
-    if commands[:2] != ["scripts/demo", "scripts/test"]:
+def commands_of(document):
+    text = document.read_text(encoding="utf-8")
+    return [line for block in blocks(text, "sh") for line in block.splitlines() if line.strip()]
+
+
+def run_commands(document, build):
+    commands = commands_of(document)
+    if document.name == "README.md" and commands[:2] != ["scripts/demo", "scripts/test"]:
         sys.exit("the README does not start with scripts/demo and scripts/test")
-    if not any(command.startswith("build/release/bin/pando demo -m") for command in commands):
-        sys.exit("the README does not show `pando demo -m`, so nothing here runs what scripts/demo runs")
+    if not any(command.startswith("build/release/bin/pando demo -m") for command in commands_of(ROOT / "docs/usage.md")):
+        sys.exit("docs/usage.md does not show `pando demo -m`, so nothing here runs what scripts/demo runs")
     with tempfile.TemporaryDirectory() as home:
         for command in commands:
             print(f"$ {command}", flush=True)
             if command in STANDS_FOR:
-                check_stand_in(root, command)
+                check_stand_in(ROOT, command)
                 continue
             here = command.replace("build/release", str(build))
-            code = subprocess.run(["sh", "-c", here], cwd=root, env=environment(home), check=False).returncode
+            code = subprocess.run(["sh", "-c", here], cwd=ROOT, env=environment(home), check=False).returncode
             if code != 0:
                 sys.exit(f"'{command}' ended with exit code {code}")
 
@@ -83,17 +96,18 @@ def run_commands(text, root, build):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--readme", type=pathlib.Path, required=True)
-    parser.add_argument("action", choices=["extract-cpp", "extract-c", "check-output", "run-commands"])
+    parser.add_argument("action", choices=["extract-cpp", "extract-c", "check-output", "same-as", "run-commands"])
     parser.add_argument("argument")
     arguments = parser.parse_args()
     text = arguments.readme.read_text(encoding="utf-8")
-    root = arguments.readme.resolve().parent
     if arguments.action.startswith("extract-"):
         extract(text, arguments.action.removeprefix("extract-"), arguments.argument)
     elif arguments.action == "check-output":
         check_output(text, arguments.argument)
+    elif arguments.action == "same-as":
+        check_same(text, arguments.argument)
     else:
-        run_commands(text, root, pathlib.Path(arguments.argument).resolve())
+        run_commands(arguments.readme, pathlib.Path(arguments.argument).resolve())
 
 
 if __name__ == "__main__":
