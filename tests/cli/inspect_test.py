@@ -32,16 +32,16 @@ class InspectTest(unittest.TestCase):
         path.write_bytes(contents if isinstance(contents, bytes) else contents.bytes())
         return str(path)
 
-    def run_inspect(self, *args):
-        return subprocess.run([PROGRAM, "inspect", *args], capture_output=True, text=True, timeout=60, check=False)
+    def run_inspect(self, *args, **kwargs):
+        return subprocess.run([PROGRAM, "inspect", *args], capture_output=True, text=True, timeout=60, check=False, **kwargs)
 
     def output_of(self, *args):
         run = self.run_inspect(*args)
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         return run.stdout
 
-    def complaint_about(self, *args):
-        run = self.run_inspect(*args)
+    def complaint_about(self, *args, **kwargs):
+        run = self.run_inspect(*args, **kwargs)
         self.assertEqual((run.returncode, run.stdout), (2, ""), run.stderr)
         self.assertRegex(run.stderr, r"\Apando: [^\n]+\n\Z")
         return run.stderr
@@ -111,7 +111,7 @@ class InspectTest(unittest.TestCase):
             for value in values:
                 with self.subTest(option=option, value=value):
                     self.assertRegex(self.complaint_about(path, option, value), r"must|use")
-        self.assertIn("model file", self.complaint_about())
+        self.assertIn("no model", self.complaint_about(env=real_model.WITHOUT_DEFAULT))
 
     @unittest.skipUnless(MODEL, real_model.NONE)
     def test_a_real_model(self):

@@ -51,9 +51,9 @@ class ToolTest(unittest.TestCase):
             self.assertEqual(result.stderr, "", "nothing goes to stderr in a pipe")
         return result.stdout
 
-    def complaint_about(self, *args, code=2):
+    def complaint_about(self, *args, code=2, **kwargs):
         """Nothing on stdout, one line on stderr."""
-        result = run(*args)
+        result = run(*args, **kwargs)
         self.assertEqual(result.returncode, code, f"{args}: {result.stdout}{result.stderr}")
         self.assertEqual(result.stdout, "", args)
         self.assertRegex(result.stderr, r"\Apando: [^\n]+\n\Z", args)
@@ -66,7 +66,7 @@ class BadInputTest(ToolTest):
     def test_a_model_must_be_named_and_be_there(self):
         for command in (["bench", "model"], ["perplexity", "-f", TEXT], ["logits", "-p", "a"]):
             with self.subTest(command=command):
-                self.assertIn("-m", self.complaint_about(*command))
+                self.assertIn("-m", self.complaint_about(*command, env=real_model.WITHOUT_DEFAULT))
                 self.assertIn("/no/such/model.gguf", self.complaint_about(*command, "-m", "/no/such/model.gguf"))
 
     def test_values_are_named(self):

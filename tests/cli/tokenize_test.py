@@ -19,8 +19,8 @@ PROGRAM = ""
 MODEL = real_model.path()
 
 
-def run(*args, stdin=b""):
-    return subprocess.run([PROGRAM, *args], input=stdin, capture_output=True, timeout=120, check=False)
+def run(*args, stdin=b"", **kwargs):
+    return subprocess.run([PROGRAM, *args], input=stdin, capture_output=True, timeout=120, check=False, **kwargs)
 
 
 class TokenizeTest(unittest.TestCase):
@@ -63,8 +63,8 @@ class TokenizeTest(unittest.TestCase):
         ids = self.output_of("tokenize", "-m", self.model, stdin=text)
         self.assertEqual(self.output_of("detokenize", "-m", self.model, stdin=ids), text)
 
-    def complaint_about(self, *args, stdin=b""):
-        result = run(*args, stdin=stdin)
+    def complaint_about(self, *args, stdin=b"", **kwargs):
+        result = run(*args, stdin=stdin, **kwargs)
         self.assertEqual((result.returncode, result.stdout), (2, b""), result.stderr)
         self.assertRegex(result.stderr, rb"\Apando: [^\n]+\n\Z")
         return result.stderr.decode()
@@ -94,8 +94,8 @@ class TokenizeTest(unittest.TestCase):
         self.assertEqual(self.output_of("tokenize", "-m", self.model, stdin=b"\xff"), b"239 191 189\n")
 
     def test_bad_input(self):
-        self.assertIn("no model", self.complaint_about("tokenize", "-p", "x"))
-        self.assertIn("no model", self.complaint_about("detokenize", "-p", "1"))
+        for command in ("tokenize", "detokenize"):
+            self.assertIn("no model", self.complaint_about(command, "-p", "1", env=real_model.WITHOUT_DEFAULT))
         self.assertIn("missing.gguf", self.complaint_about("tokenize", "-m", "missing.gguf", "-p", "x"))
         self.assertIn("missing.txt", self.complaint_about("tokenize", "-m", self.model, "-f", "missing.txt"))
         self.assertIn("ids, pieces or json", self.complaint_about("tokenize", "-m", self.model, "-p", "x", "-o", "xml"))

@@ -19,6 +19,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "mpi"), str(HERE.parent / "model")]
 import mpirun  # pylint: disable=wrong-import-position
+import real_model  # pylint: disable=wrong-import-position
 import tiny_gguf  # pylint: disable=wrong-import-position
 
 PANDO = sys.argv[1]
@@ -65,7 +66,7 @@ class ModelFileTest(FailureTest):
     def test_missing(self):
         self.refused("-p", "a", model=self.folder / "none.gguf", words=["none.gguf"])
         self.refused("-p", "a", model=self.folder, words=[str(self.folder)])
-        self.expect_complaint(run("generate", "-p", "a"), 2, "-m")
+        self.expect_complaint(run("generate", "-p", "a", env=real_model.WITHOUT_DEFAULT), 2, "-m")
 
     def test_truncated_anywhere(self):
         whole = self.model.read_bytes()

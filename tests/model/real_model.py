@@ -13,6 +13,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+# The environment of a program that finds no model by itself.
+WITHOUT_DEFAULT = {**os.environ, "PANDO_MODEL": "", "PANDO_CACHE_DIR": str(ROOT / "no such folder")}
 NONE = "the model is not here: run scripts/fetch-model, or set PANDO_TEST_MODEL to it"
 
 

@@ -82,7 +82,12 @@ class BadInputTest(unittest.TestCase):
     def test_what_is_wrong_is_said_once(self):
         self.assertIn("--bogus", self.complaint_about("topology", "--bogus"))
         self.assertIn("--slots 4", self.complaint_about("topology", "--slots", "2"))
-        self.assertIn("no command", self.complaint_about())
+        self.assertIn("did you mean", self.complaint_about("topologie"))
+
+    def test_the_short_help_is_printed_once(self):
+        result = run(PROGRAM)
+        self.assertEqual((result.returncode, complaints(result)), (0, []), result.stderr)
+        self.assertEqual(result.stdout.count("a conversation"), 1, result.stdout)
 
     def test_a_missing_model_is_said_once(self):
         self.assertIn("/nowhere/x.gguf", self.complaint_about("generate", "-m", "/nowhere/x.gguf", "-p", "a"))
