@@ -34,6 +34,8 @@ Status StatusFrom(const Result<T>& result) {
 
 }  // namespace pando
 
+// What the macros declare and assign to cannot stand in parentheses: NOLINTBEGIN(bugprone-macro-parentheses)
+
 // Returns from this function with the Status of `expression` (a Status or a Result) if it is not OK.
 //
 //   PANDO_RETURN_IF_ERROR(engine.Reserve(num_tokens));
@@ -57,5 +59,7 @@ Status StatusFrom(const Result<T>& result) {
 #define PANDO_UNIQUE_NAME(prefix) PANDO_JOIN_NAMES(prefix, __LINE__)
 #define PANDO_JOIN_NAMES(a, b) PANDO_JOIN_NAMES_NOW(a, b)
 #define PANDO_JOIN_NAMES_NOW(a, b) a##b
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif  // PANDO_SRC_BASE_ERRORS_H_

@@ -178,7 +178,7 @@ Status SaveChat(const std::string& path, Engine& engine, ChatSession& session) {
   PANDO_ASSIGN_OR_RETURN(const uint64_t model_hash, engine.ModelHash());
   PANDO_ASSIGN_OR_RETURN(ChatState state, session.Freeze());
   const SavedChat chat = {{RandomId(), ModelName(engine), model_hash}, std::move(state)};
-  const Status status = WriteGeneration(path, chat, engine);
+  Status status = WriteGeneration(path, chat, engine);
   // What this save replaced, or what is left of it if it failed, and of saves that were killed. If FILE cannot be read
   // nobody knows what belongs to it.
   std::error_code error;

@@ -43,7 +43,12 @@ class Work {
  public:
   Work(Engine& engine, const GenerationRequest& request)
       : engine_(engine), request_(request), sampler_(request.options.sampling) {}
-  ~Work() { (void)Release(); }
+  ~Work() {
+    try {
+      (void)Release();
+    } catch (...) {  // no memory for the message to the workers: the sequence stays until the engine ends
+    }
+  }
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 

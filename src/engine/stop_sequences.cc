@@ -1,7 +1,6 @@
 #include "src/engine/stop_sequences.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "src/base/errors.h"
 
@@ -30,7 +29,7 @@ size_t StopSequences::NumUndecided() const {
   size_t most = 0;
   for (const std::string& stop : stops_) {
     for (size_t count = std::min(stop.size() - 1, held_.size()); count > most; --count) {
-      if (held_.ends_with(std::string_view(stop).substr(0, count))) most = count;
+      if (held_.compare(held_.size() - count, count, stop, 0, count) == 0) most = count;
     }
   }
   return most;

@@ -44,6 +44,7 @@ Result<GgufFile> GgufFile::Open(const std::string& path) {
   files.push_back(std::move(*first));
   PANDO_RETURN_IF_ERROR(OpenOtherParts(contents, files));
   std::vector<std::span<const std::byte>> parts;
+  parts.reserve(files.size());
   for (const MappedFile& file : files) parts.push_back(file.bytes());
   return GgufFile(path, std::move(contents), std::move(files), std::move(parts));
 }

@@ -99,9 +99,9 @@ std::string RenderInfoText(const InfoReport& report) {
 }
 
 std::string RenderInfoJson(const InfoReport& report) {
-  using Json = nlohmann::ordered_json;
+  using InfoJson = nlohmann::ordered_json;
   const Machine& machine = report.machine;
-  Json caches = Json::array(), nodes = Json::array(), limits = Json::array();
+  InfoJson caches = InfoJson::array(), nodes = InfoJson::array(), limits = InfoJson::array();
   for (const CacheGroup& cache : machine.caches) {
     caches.push_back({{"level", cache.level},
                       {"bytes", cache.bytes},
@@ -118,19 +118,19 @@ std::string RenderInfoJson(const InfoReport& report) {
                       {"read_gb_per_s", Rounded(limit.read_gb_per_s)},
                       {"fma_gflops", Rounded(limit.fma_gflops)}});
   }
-  const Json json = {{"version", report.version},
-                     {"contract_version", kContractVersion},
-                     {"cpu_model", machine.cpu_model},
-                     {"packages", machine.num_packages},
-                     {"cores", machine.num_cores},
-                     {"threads", machine.num_hardware_threads},
-                     {"simd_targets", report.simd_targets},
-                     {"simd_target_in_use", report.simd_target_in_use},
-                     {"caches", caches},
-                     {"memory_bytes", TotalMemoryBytes(machine)},
-                     {"available_memory_bytes", report.available_memory_bytes},
-                     {"numa_nodes", nodes},
-                     {"limits", limits}};
+  const InfoJson json = {{"version", report.version},
+                         {"contract_version", kContractVersion},
+                         {"cpu_model", machine.cpu_model},
+                         {"packages", machine.num_packages},
+                         {"cores", machine.num_cores},
+                         {"threads", machine.num_hardware_threads},
+                         {"simd_targets", report.simd_targets},
+                         {"simd_target_in_use", report.simd_target_in_use},
+                         {"caches", caches},
+                         {"memory_bytes", TotalMemoryBytes(machine)},
+                         {"available_memory_bytes", report.available_memory_bytes},
+                         {"numa_nodes", nodes},
+                         {"limits", limits}};
   return json.dump(2) + "\n";
 }
 
